@@ -1,0 +1,1 @@
+"""The turn, its send boundary and the session that owns it."""

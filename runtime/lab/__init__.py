@@ -1,0 +1,1 @@
+"""Experiments: scenarios and the comparison."""

@@ -1,0 +1,1 @@
+"""Notes on disk, the catalog over them, and the deterministic search."""

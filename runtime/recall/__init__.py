@@ -1,0 +1,1 @@
+"""The life of one recall: handle, recaller, policies, selector, fence."""

@@ -1,0 +1,1 @@
+"""Fakes that ship with the product: scripted model server, event recorder, fake clock."""
