@@ -31,7 +31,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSchema:
-    """A structured answer: `name` states the purpose on the wire (`memory_selection`, …), `schema` is its JSON schema."""
+    """A structured answer: `name` states the purpose on the wire (`memory_selection`), `schema` is its JSON schema."""
 
     name: str
     schema: Mapping[str, Any]
@@ -47,7 +47,7 @@ class ModelRequest:
     tools: Sequence[ToolSpec] = ()
     response_schema: ResponseSchema | None = None
     max_tokens: int | None = None
-    timeout: float | None = None  # noqa: ASYNC109 - a value handed on, not a deadline of a coroutine
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
