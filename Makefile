@@ -1,0 +1,104 @@
+# Everything sets itself up in .venv: Python 3.11 or newer and make are all that a machine needs.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+LOCKED := $(PIP) install --require-hashes --no-deps -r
+
+MADE    := $(VENV)/.made
+RUN     := $(VENV)/.run
+TEST    := $(VENV)/.test
+CHECK   := $(VENV)/.check
+PROJECT := .editable/.installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.SUFFIXES:
+.PHONY: help demo test test-real check bench clean requirements
+
+help:
+	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
+	@echo "make test          all tests that need Python only"
+	@echo "make test-real     tests on real outside programs and package registries"
+	@echo "make check         ruff, mypy, pyright and the import contracts"
+	@echo "make bench         the benchmarks, as ratios within one run"
+	@echo "make requirements  write requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)"
+	@echo "make clean         remove .venv and everything else that was made"
+
+demo: $(PROJECT)
+	@$(BIN)/recallscope compare
+
+test: $(PROJECT) $(TEST)
+	@$(BIN)/pytest -q -m "not real"
+
+test-real: $(PROJECT) $(TEST)
+	@$(BIN)/pytest -q -m real
+
+bench: $(PROJECT) $(TEST)
+	@$(BIN)/python tests/bench/run.py
+
+check: $(PROJECT) $(CHECK)
+	@echo "ruff: rules"
+	@$(BIN)/ruff check --quiet .
+	@echo "ruff: format"
+	@$(BIN)/ruff format --quiet --check .
+	@echo "mypy"
+	@$(BIN)/mypy --no-error-summary
+	@echo "pyright"
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	@echo "import contracts"
+	@$(BIN)/lint-imports --no-logo
+
+# Set-up: a stamp file for each step, so that a step runs again only when what it reads has changed.
+
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Recallscope needs Python 3.11 or newer, and '$(PYTHON)' is not that:" \
+	    "$$($(PYTHON) --version 2>&1 || true)." >&2; \
+	  echo "Name another one, for instance: make $(or $(MAKECMDGOALS),demo) PYTHON=python3.12" >&2; exit 1; }
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(RUN): requirements/run.txt $(MADE)
+	@echo "installing what Recallscope needs"
+	@$(LOCKED) requirements/run.txt
+	@touch $@
+
+$(TEST): requirements/test.txt $(RUN)
+	@echo "installing what the tests need"
+	@$(LOCKED) requirements/test.txt
+	@touch $@
+
+$(CHECK): requirements/check.txt $(TEST)
+	@echo "installing what the checks need"
+	@$(LOCKED) requirements/check.txt
+	@touch $@
+
+$(PROJECT): pyproject.toml hatch_build.py $(RUN)
+	@echo "installing Recallscope, linked to this folder"
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The pins carry hashes and no address, so that an install is repeatable from any index.
+
+UV      := build/uv/bin/uv
+COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	--python-version 3.11 $(UPGRADE) pyproject.toml
+
+requirements: $(UV)
+	@echo "resolving"
+	@$(COMPILE) --group build -o requirements/run.txt
+	@$(COMPILE) --group build --group test -c requirements/run.txt -o requirements/test.txt
+	@$(COMPILE) --group build --group test --group check -c requirements/test.txt -o requirements/check.txt
+
+$(UV):
+	@echo "making build/uv"
+	@$(PYTHON) -m venv build/uv
+	@build/uv/bin/python -m pip --quiet --disable-pip-version-check install uv==0.13.9
+
+clean:
+	@rm -rf $(VENV) .editable build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
