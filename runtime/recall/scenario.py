@@ -3,6 +3,7 @@
 DESIGN section 8; the first match wins, and the rules are the same for every policy.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from recallscope.runtime.terms import Cause, Delivered, Point, Reason, Scenario
@@ -34,32 +35,43 @@ class TurnFacts:
     last_tool_send_at: float | None
     accepted: bool
 
+    @property
+    def pending(self) -> bool:
+        """The recall had not settled when it was closed."""
+        return self.settled_at is None
+
+    @property
+    def settled_itself(self) -> bool:
+        """The recall settled, and not because the policy's own limit cut the selector."""
+        return self.settled_at is not None and not self.cut_by_policy
+
 
 def scenario_of(facts: TurnFacts) -> Scenario:
-    """Return the scenario of a turn."""
-    pending = facts.settled_at is None
-    by_itself = not pending and not facts.cut_by_policy
-    if pending and facts.cause.reason is Reason.NEW_QUERY:
-        return Scenario.SUPERSEDED
-    if pending and facts.cause.reason in _INTERRUPTIONS:
-        return Scenario.INTERRUPTED
-    if not facts.accepted:
-        return Scenario.NOT_SENT
-    if by_itself and facts.error is not None and not facts.selected:
-        return Scenario.UNAVAILABLE
-    if by_itself and not facts.selected and not facts.found:
-        return Scenario.NOTHING_FOUND
-    if facts.settled_at is not None and facts.first_send_at is not None and facts.settled_at <= facts.first_send_at:
-        return Scenario.SETTLED_BEFORE_SEND
-    if facts.last_tool_send_at is None:
-        return Scenario.SLOW_WITHOUT_TOOLS
-    in_time = (
-        facts.settled_at is not None
-        and not facts.cut_by_policy
-        and facts.settled_at - facts.begun_at <= LATE_AFTER
-        and facts.settled_at <= facts.last_tool_send_at
-    )
-    return Scenario.SLOW_WITH_TOOLS if in_time else Scenario.TIMED_OUT
+    """Return the scenario of a turn: the first rule that holds."""
+    return next(scenario for scenario, holds in _RULES if holds(facts))
+
+
+def _settled_before_send(facts: TurnFacts) -> bool:
+    return facts.settled_at is not None and facts.first_send_at is not None and facts.settled_at <= facts.first_send_at
+
+
+def _timed_out(facts: TurnFacts) -> bool:
+    if facts.settled_at is None or facts.cut_by_policy or facts.last_tool_send_at is None:
+        return True
+    return facts.settled_at - facts.begun_at > LATE_AFTER or facts.settled_at > facts.last_tool_send_at
+
+
+_RULES: tuple[tuple[Scenario, Callable[[TurnFacts], bool]], ...] = (
+    (Scenario.SUPERSEDED, lambda facts: facts.pending and facts.cause.reason is Reason.NEW_QUERY),
+    (Scenario.INTERRUPTED, lambda facts: facts.pending and facts.cause.reason in _INTERRUPTIONS),
+    (Scenario.NOT_SENT, lambda facts: not facts.accepted),
+    (Scenario.UNAVAILABLE, lambda facts: facts.settled_itself and facts.error is not None and not facts.selected),
+    (Scenario.NOTHING_FOUND, lambda facts: facts.settled_itself and not facts.selected and not facts.found),
+    (Scenario.SETTLED_BEFORE_SEND, _settled_before_send),
+    (Scenario.SLOW_WITHOUT_TOOLS, lambda facts: facts.last_tool_send_at is None),
+    (Scenario.TIMED_OUT, _timed_out),
+    (Scenario.SLOW_WITH_TOOLS, lambda _: True),
+)
 
 
 def delivered_at(points: tuple[Point, ...]) -> Delivered:

@@ -1,0 +1,229 @@
+"""The recaller of a session: it starts the recall, waits no longer than the policy allows, and ends it.
+
+`begin` never waits, `consume` waits at most the policy's ceiling at the initial point and never at tool results,
+`finish` closes and cleans up. One pending recall per session, in every policy. What is delivered the handle decides
+(`handle.py`); what is stated of it stands in `pending.py`.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+
+import anyio
+
+from recallscope.runtime.errors import ModelError, StoreUnavailableError
+from recallscope.runtime.events import EndedBy
+from recallscope.runtime.memory.search import Found, Searchable
+from recallscope.runtime.messages import NoteVersion
+from recallscope.runtime.observe import Clock, Observers
+from recallscope.runtime.recall.handle import Budget, RecallHandle, Settled
+from recallscope.runtime.recall.pending import NO_MEMORY, Handover, PendingRecall, RecallTurn, RecallVerdict
+from recallscope.runtime.recall.policy import Policy
+from recallscope.runtime.recall.selector import Selector
+from recallscope.runtime.terms import Cause, Point, PolicyName, Reason, Strategy
+
+__all__ = ["RecallTurn", "RecallVerdict", "Recaller"]
+
+_log = logging.getLogger(__name__)
+
+SELECTOR_SAFETY_SECONDS = 30.0
+"""Stops a leaked selector call; nobody waits for it (DESIGN section 2)."""
+
+FINISH_SECONDS = 1.0
+"""How long `finish` waits for the cancelled recall task."""
+
+CHECK_SECONDS = 0.004
+"""What the check of the notes' files may take once the ceiling is reached, and where nothing is waited for."""
+
+
+class Recaller:
+    """Recalls for one session: `memory` is searched, `selector` (None: word matches alone) refines."""
+
+    def __init__(
+        self,
+        *,
+        memory: Searchable,
+        selector: Selector | None,
+        policy: Policy,
+        observers: Observers,
+        budget: Budget | None = None,
+        selector_safety: float = SELECTOR_SAFETY_SECONDS,
+        wall: Clock = time.time,
+    ) -> None:
+        self.policy = policy
+        self._memory = memory
+        self._selector = selector
+        self._observers = observers
+        self._budget = budget or Budget()
+        self._selector_safety = selector_safety
+        self._wall = wall
+        self._pending: PendingRecall | None = None
+
+    def begin(
+        self, turn: RecallTurn, query: str, *, surfaced: frozenset[NoteVersion], recent_tools: Sequence[str]
+    ) -> None:
+        """Start the recall for a fresh user turn and return at once; a pending one is closed as `new_query`.
+
+        `query` is the prompt as the person wrote it. Nothing begins under the policy `off`.
+        """
+        self._supersede()
+        if self.policy.name is PolicyName.OFF:
+            return
+        recall = PendingRecall(
+            turn=turn,
+            policy=self.policy,
+            handle=RecallHandle(fast_allowed=self.policy.fast, surfaced=surfaced, budget=self._budget),
+            observers=self._observers,
+            wall=self._wall,
+        )
+        recall.begun(catalog_notes=self._memory.notes)
+        self._pending = recall
+        cause = turn.cause()
+        if cause is None:
+            turn.tasks.start_soon(self._recall, recall, query, recent_tools, name="recall")
+        else:
+            # The recall exists and closes at once, so that telemetry stays complete.
+            recall.close(cause)
+            recall.done.set()
+
+    async def consume(self, point: Point, *, retry: bool = False) -> Handover:
+        """Return what goes with a send at `point`; an attempt that is a retry asks again without waiting."""
+        recall = self._pending
+        if recall is None or point is Point.NONE:
+            return NO_MEMORY
+        asked_at = self._observers.now()
+        if not retry:
+            recall.asked(point, asked_at)
+        if recall.handle.cause is not None or point not in self.policy.points:
+            return Handover(recall)
+        limit = self.policy.ceiling if point is Point.INITIAL and not retry else 0.0
+        ended_by = EndedBy.CANCELLED
+        try:
+            ended_by = await _wait(recall, limit)
+            hold_back = await self._check(recall, asked_at + limit)
+        finally:
+            waited = self._observers.now() - asked_at
+            if not retry:
+                recall.held(point, waited, ended_by)
+        if recall.handle.cause is not None:
+            return Handover(recall)
+        delivery = recall.prepare(point, hold_back=hold_back)
+        if self.policy.closes_after_initial and recall.handle.settled is None:
+            recall.close(Cause.POLICY_LIMIT)
+        return Handover(recall, delivery, waited)
+
+    async def finish(self, cause: Cause) -> RecallVerdict | None:
+        """Close the pending recall, cancel its task and await it (shielded, at most a second); None without a recall.
+
+        The first cause wins: a recall that was closed before keeps the cause of then.
+        """
+        recall = self._pending
+        if recall is None:
+            return None
+        self._pending = None
+        recall.close(cause)
+        with anyio.move_on_after(FINISH_SECONDS, shield=True) as limit:
+            await recall.done.wait()
+        if limit.cancelled_caught:
+            _log.error("the recall of turn %s did not end within %s s of its cancel", recall.turn.turn, FINISH_SECONDS)
+        return recall.conclude()
+
+    def _supersede(self) -> None:
+        recall, self._pending = self._pending, None
+        if recall is None:
+            return
+        recall.close(Cause.SUPERSEDED)
+        if recall.done.is_set():
+            recall.conclude()
+
+    # The task
+
+    async def _recall(self, recall: PendingRecall, query: str, recent_tools: Sequence[str]) -> None:
+        try:
+            with recall.scope:
+                await self._search_and_refine(recall, query, recent_tools)
+        except Exception as error:  # noqa: BLE001 - the first promise: no fault of a recall may reach the turn
+            _log.exception("the recall of turn %s failed", recall.turn.turn, exc_info=error)
+            if recall.handle.settled is None:
+                recall.settle(Settled(notes=(), strategy=Strategy.NONE, error=Reason.STORE_UNAVAILABLE))
+        finally:
+            recall.done.set()
+            if recall is not self._pending and recall.handle.cause is not None:
+                recall.conclude()
+
+    async def _search_and_refine(self, recall: PendingRecall, query: str, recent_tools: Sequence[str]) -> None:
+        try:
+            found = await self._memory.search(query, exclude=recall.handle.surfaced, recent_tools=recent_tools)
+        except StoreUnavailableError as error:
+            _log.warning("memory could not be searched: %s", error)
+            recall.settle(Settled(notes=(), strategy=Strategy.NONE, error=Reason.STORE_UNAVAILABLE))
+            return
+        recall.found_fast([hit.note for hit in found.fast], partial=found.partial)
+        if self._selector is None:
+            recall.settle(_lexical(recall, found, None))
+        elif not found.candidates:
+            recall.settle(Settled(notes=(), strategy=Strategy.NONE))
+        else:
+            recall.settle(await self._refine(recall, self._selector, query, found, recent_tools))
+
+    async def _refine(
+        self, recall: PendingRecall, selector: Selector, query: str, found: Found, recent_tools: Sequence[str]
+    ) -> Settled:
+        own_limit = self.policy.selector_limit
+        limit = self._selector_safety if own_limit is None else min(own_limit, self._selector_safety)
+        error = Reason.SELECTOR_TIMEOUT
+        with anyio.move_on_after(limit):
+            try:
+                chosen = await selector.select(recall.op, query, found.candidates, recent_tools)
+                notes = recall.render(await self._memory.load(chosen))
+                return Settled(notes=notes, strategy=Strategy.MODEL if notes else Strategy.NONE)
+            except ModelError as problem:
+                _log.warning("the selector failed: %s", problem)
+                error = Reason.SELECTOR_UNAVAILABLE
+        if self.policy.lexical_fallback:
+            return _lexical(recall, found, error)
+        by_policy = error is Reason.SELECTOR_TIMEOUT and limit == own_limit
+        return Settled(notes=(), strategy=Strategy.NONE, error=error, cut_by_policy=by_policy)
+
+    # The check of what is about to be delivered
+
+    async def _check(self, recall: PendingRecall, deadline: float) -> frozenset[NoteVersion]:
+        """Withdraw what is gone or changed on disk; return the versions that could not be checked by `deadline`.
+
+        What settles meanwhile is checked as well, while time is left.
+        """
+        checked: set[NoteVersion] = set()
+        with anyio.move_on_after(max(deadline - self._observers.now(), CHECK_SECONDS)):
+            while unchecked := [note.version for note in recall.handle.offered if note.version not in checked]:
+                try:
+                    stale = await self._memory.stale([recall.notes[version] for version in unchecked])
+                except StoreUnavailableError as error:
+                    _log.warning("the notes of turn %s could not be checked: %s", recall.turn.turn, error)
+                    break
+                recall.withdraw(stale)
+                checked.update(unchecked)
+        return frozenset(note.version for note in recall.handle.offered if note.version not in checked)
+
+
+async def _wait(recall: PendingRecall, limit: float) -> EndedBy:
+    """Wait until there is something to deliver, nothing can come any more, or `limit` seconds have passed."""
+    if recall.handle.settled is not None:
+        return EndedBy.ALREADY_SETTLED
+    if limit <= 0:
+        return EndedBy.NOTHING_TO_WAIT_FOR
+    with anyio.move_on_after(limit):
+        await recall.deliverable.wait()
+    match recall.handle:
+        case RecallHandle(cause=Cause()):
+            return EndedBy.CANCELLED
+        case RecallHandle(settled=Settled()):
+            return EndedBy.REFINED
+        case RecallHandle(fast=(_, *_)):
+            return EndedBy.FAST
+        case _:
+            return EndedBy.CEILING
+
+
+def _lexical(recall: PendingRecall, found: Found, error: Reason | None) -> Settled:
+    notes = recall.render([hit.note for hit in found.lexical])
+    return Settled(notes=notes, strategy=Strategy.LEXICAL if notes else Strategy.NONE, error=error)
