@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: `main` starts it, `group` finds the commands, each command is a module of its own."""

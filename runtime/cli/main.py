@@ -1,0 +1,106 @@
+"""The entry point: the table of commands, and what exit code each ending gets.
+
+0: done. 1: it failed, or a comparison differs. 2: wrong use, a wrong configuration or script. 130: Ctrl-C.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from recallscope.runtime import __version__
+from recallscope.runtime.cli.group import Given, LazyCommand, LazyGroup
+from recallscope.runtime.errors import ConfigError, RecallscopeError, ScriptError
+
+__all__ = ["COMMANDS", "main"]
+
+FAILED = 1
+WRONG_USE = 2
+INTERRUPTED = 130
+
+COMMANDS = {
+    "config": LazyCommand(
+        "recallscope.runtime.cli.config:config", "Print the configuration in force and where each value came from."
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line with `arguments` (default: the process's) and return the exit code.
+
+    A command tells its exit code by its return value or by `ctx.exit`. Errors of this package become one line on
+    stderr; any other exception is a defect and keeps its traceback.
+    """
+    try:
+        code = _group().main(arguments, prog_name="recallscope", standalone_mode=False)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except RecallscopeError as error:
+        return _told([error])
+    except BaseExceptionGroup as group:
+        # A task group wraps what its tasks raise; unwrapped, it is one of the cases above.
+        ours, others = group.split((RecallscopeError, KeyboardInterrupt))
+        if others is not None or ours is None:
+            raise
+        return _told(list(_leaves(ours)))
+    return code if isinstance(code, int) else 0
+
+
+def _told(errors: Sequence[BaseException]) -> int:
+    if any(isinstance(error, KeyboardInterrupt) for error in errors):
+        return INTERRUPTED
+    for error in errors:
+        click.echo(f"recallscope: {error}", err=True)
+    return WRONG_USE if any(isinstance(error, ConfigError | ScriptError) for error in errors) else FAILED
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+def _group() -> click.Group:
+    return LazyGroup(
+        name="recallscope",
+        table=COMMANDS,
+        callback=_remember,
+        params=[
+            click.Option(
+                ["--config", "file"],
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="Read FILE instead of recallscope.toml.",
+            ),
+            click.Option(
+                ["--set", "assignments"],
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Set a key of the configuration, such as recall.policy=prefetch; may be repeated.",
+            ),
+            _version_option(),
+        ],
+        help="An agent runtime whose memory recall never holds a turn back, and whose every recall can be explained.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+@click.pass_context
+def _remember(context: click.Context, file: Path | None, assignments: tuple[str, ...]) -> None:
+    context.obj = Given(file, assignments)
+
+
+def _version_option() -> click.Option:
+    def show(context: click.Context, _option: click.Parameter, value: bool) -> None:
+        if value and not context.resilient_parsing:
+            click.echo(f"recallscope {__version__}")
+            context.exit()
+
+    return click.Option(
+        ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=show, help="Show the version and exit."
+    )

@@ -1,0 +1,286 @@
+"""How the configuration is put together from its sources."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from recallscope.runtime.config.kinds import MASK, SECRET, Reading, Secret, WrongValueError
+from recallscope.runtime.config.settings import (
+    KEYS,
+    SECTIONS,
+    AgentSettings,
+    Key,
+    MemorySettings,
+    ModelSettings,
+    RecallSettings,
+    SessionSettings,
+    TelemetrySettings,
+)
+from recallscope.runtime.errors import ConfigError
+
+__all__ = ["FILE_NAME", "Entry", "Flag", "Origin", "Settings", "Source", "load"]
+
+FILE_NAME = "recallscope.toml"
+LARGEST_FILE = 1024 * 1024
+LONGEST_TOLD = 200
+_PREFIX = "RECALLSCOPE_"
+_SECRET_WORDS = ("key", "token", "secret", "password")
+
+
+@unique
+class Origin(StrEnum):
+    """The kinds of source, by rising strength; `KEY` is another key that stands in for one that is not set."""
+
+    DEFAULT = "default"
+    KEY = "key"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a value came from; `name` is the file, the variable, the flag or the other key."""
+
+    origin: Origin
+    name: str = ""
+
+    def __str__(self) -> str:
+        match self.origin:
+            case Origin.DEFAULT:
+                return "default"
+            case Origin.KEY | Origin.FILE:
+                return self.name
+            case Origin.ENVIRONMENT:
+                return f"environment {self.name}"
+            case Origin.FLAG:
+                return f"flag {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """What a flag of the command line sets: `value` as text or of the key's own type, `option` as a person types it."""
+
+    option: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key as it is in force; `value` is fit for printing and for JSON: secrets are masked."""
+
+    key: str
+    value: str | float | bool | None
+    source: Source
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The configuration in force; `file` is the one that was read, `sources` says where each key came from."""
+
+    model: ModelSettings
+    memory: MemorySettings
+    recall: RecallSettings
+    agent: AgentSettings
+    session: SessionSettings
+    telemetry: TelemetrySettings
+    file: Path | None
+    sources: Mapping[str, Source]
+
+    def source(self, key: str) -> str:
+        """Say where the value of `key` (`recall.policy`) came from, for an error about it."""
+        return str(self.sources[key])
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every key in the order of the sections, secrets masked."""
+        for key in KEYS.values():
+            section, _, name = key.name.partition(".")
+            value = getattr(getattr(self, section), name)
+            yield Entry(key.name, _shown(value), self.sources[key.name], key.doc)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    value: object
+    source: Source
+    base: Path
+
+
+def load(
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    home: Path,
+    file: Path | None = None,
+    flags: Mapping[str, Flag] | None = None,
+) -> Settings:
+    """Put the configuration together from defaults, one file, `environ` and `flags`, each stronger than the one before.
+
+    The file is `file`, else `recallscope.toml` in `cwd`, else in the user's configuration folder. Relative paths in it
+    are relative to its folder, others to `cwd`. In `flags` the keys are those of `KEYS`.
+
+    Raises:
+        ConfigError: an unknown key, a wrong value, or a file that cannot be read.
+    """
+    found = _file_of(file, environ, cwd, home)
+    given: dict[str, _Given] = {}
+    if found is not None:
+        given |= _from_file(found)
+    given |= _from_environment(environ, cwd)
+    given |= _from_flags(flags or {}, cwd)
+    values: dict[str, Any] = {}
+    sources: dict[str, Source] = {}
+    for name, key in KEYS.items():
+        one = given.get(name) or _Given(_default(key, environ), Source(Origin.DEFAULT), cwd)
+        values[name] = _read(key, one, home)
+        sources[name] = one.source
+    _fall_back(values, sources)
+    sections = {
+        section: settings(**{name.partition(".")[2]: value for name, value in values.items() if _in(section, name)})
+        for section, settings in SECTIONS.items()
+    }
+    return Settings(file=found, sources=sources, **sections)
+
+
+def _file_of(file: Path | None, environ: Mapping[str, str], cwd: Path, home: Path) -> Path | None:
+    if file is not None:
+        return cwd / file
+    base = Path(environ.get("XDG_CONFIG_HOME", ""))
+    user = (base if base.is_absolute() else home / ".config") / "recallscope"
+    return next((path for path in (cwd / FILE_NAME, user / FILE_NAME) if _is_there(path)), None)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # reading it will say what is wrong with it
+    return True
+
+
+def _from_file(path: Path) -> Iterator[tuple[str, _Given]]:
+    source = Source(Origin.FILE, str(path))
+    for section, keys in _tables(path).items():
+        if section not in SECTIONS:
+            raise _unknown(section, keys, source, tuple(SECTIONS), what="section")
+        if not isinstance(keys, dict):
+            raise ConfigError(key=section, value=keys, allowed=f"a table, as in [{section}]", source=str(source))
+        for name, value in cast("dict[str, object]", keys).items():
+            key = f"{section}.{name}"
+            if key not in KEYS:
+                raise _unknown(key, value, source, tuple(KEYS), what="key")
+            yield key, _Given(value, source, path.parent)
+
+
+def _tables(path: Path) -> dict[str, object]:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise _unreadable(path, f"at most {LARGEST_FILE} bytes")
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except OSError as error:
+        raise _unreadable(path, f"a file that can be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise _unreadable(path, "text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(path, f"TOML ({error})") from None
+    except RecursionError:
+        raise _unreadable(path, "TOML that is not nested so deeply") from None
+
+
+def _unreadable(path: Path, allowed: str) -> ConfigError:
+    return ConfigError(key="configuration file", value=path.name, allowed=allowed, source=str(path))
+
+
+def _from_environment(environ: Mapping[str, str], cwd: Path) -> Iterator[tuple[str, _Given]]:
+    variables = {key.variable: key for key in KEYS.values()}
+    for key in KEYS.values():
+        # For the standard variables an empty value is as good as none; that is how their specifications have it.
+        if key.standard is not None and environ.get(key.standard):
+            yield key.name, _Given(environ[key.standard], Source(Origin.ENVIRONMENT, key.standard), cwd)
+    for variable in sorted(environ):
+        if variable.startswith(_PREFIX):
+            source = Source(Origin.ENVIRONMENT, variable)
+            if variable not in variables:
+                raise _unknown(variable, environ[variable], source, tuple(variables), what="variable")
+            yield variables[variable].name, _Given(environ[variable], source, cwd)
+
+
+def _from_flags(flags: Mapping[str, Flag], cwd: Path) -> Iterator[tuple[str, _Given]]:
+    for name, flag in flags.items():
+        source = Source(Origin.FLAG, flag.option)
+        if name not in KEYS:
+            raise _unknown(name, flag.value, source, tuple(KEYS), what="key")
+        yield name, _Given(flag.value, source, cwd)
+
+
+def _default(key: Key, environ: Mapping[str, str]) -> str:
+    return key.default if isinstance(key.default, str) else key.default(environ)
+
+
+def _read(key: Key, given: _Given, home: Path) -> object:
+    reading = Reading(from_text=given.source.origin is not Origin.FILE, base=given.base, home=home)
+    try:
+        return key.kind.read(given.value, reading)
+    except WrongValueError:
+        raise ConfigError(
+            key=key.name,
+            value=MASK if key.kind is SECRET else _told(given.value),
+            allowed=f"it must be {key.kind.allowed}",
+            source=str(given.source),
+        ) from None
+
+
+def _unknown(key: str, value: object, source: Source, known: tuple[str, ...], *, what: str) -> ConfigError:
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else "`recallscope config` lists them"
+    told = MASK if any(word in key.lower() for word in _SECRET_WORDS) else _told(value)
+    return ConfigError(key=key, value=told, allowed=f"no such {what}; {hint}", source=str(source))
+
+
+def _told(value: object) -> object:
+    if not isinstance(value, str):
+        return str(value) if isinstance(value, Path) else value
+    without_user = re.sub(r"//.*@", f"//{MASK}@", value, flags=re.DOTALL)
+    without_query = re.sub(r"(://[^?]*\?).*", rf"\g<1>{MASK}", without_user, flags=re.DOTALL)
+    return without_query if len(without_query) <= LONGEST_TOLD else without_query[:LONGEST_TOLD] + "…"
+
+
+def _fall_back(values: dict[str, Any], sources: dict[str, Source]) -> None:
+    if values["model.small_base_url"] is None:
+        values["model.small_base_url"] = values["model.base_url"]
+        sources["model.small_base_url"] = Source(Origin.KEY, "model.base_url")
+    same = _host(values["model.small_base_url"]) == _host(values["model.base_url"])
+    # A credential goes to the host that it was given for and to no other.
+    if values["model.small_api_key"] is None and same:
+        values["model.small_api_key"] = values["model.api_key"]
+        sources["model.small_api_key"] = Source(Origin.KEY, "model.api_key")
+
+
+def _host(url: str | None) -> tuple[str, str] | None:
+    parts = urlsplit(url or "")
+    return (parts.scheme, parts.netloc.lower()) if url else None
+
+
+def _in(section: str, name: str) -> bool:
+    return name.startswith(f"{section}.")
+
+
+def _shown(value: object) -> str | float | bool | None:
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case Secret():
+            return MASK
+        case _:
+            return str(value)

@@ -1,0 +1,388 @@
+"""The configuration is put together from its sources by strength, and every mistake names its source."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recallscope.runtime.config import Flag, Metrics, Origin, Secret, Selector, Settings, Source, load
+from recallscope.runtime.config.settings import KEYS
+from recallscope.runtime.errors import ConfigError
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Give an empty home folder."""
+    return _folder(tmp_path / "home")
+
+
+@pytest.fixture
+def cwd(tmp_path: Path) -> Path:
+    """Give an empty working folder."""
+    return _folder(tmp_path / "work")
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _load(cwd: Path, home: Path, environ: Mapping[str, str] | None = None, **flags: Flag) -> Settings:
+    named = {key.replace("__", "."): flag for key, flag in flags.items()}
+    return load(environ=environ or {}, cwd=cwd, home=home, flags=named)
+
+
+def _error(cwd: Path, home: Path, environ: Mapping[str, str] | None = None, **flags: Flag) -> str:
+    with pytest.raises(ConfigError) as caught:
+        _load(cwd, home, environ, **flags)
+    return str(caught.value)
+
+
+def test_defaults(cwd: Path, home: Path) -> None:
+    """With nothing given every key has its default, and says so."""
+    settings = _load(cwd, home)
+
+    assert settings.file is None
+    assert (settings.model.name, settings.model.api_key, settings.model.attempts) == (None, None, 4)
+    assert (settings.recall.policy, settings.recall.ceiling_seconds, settings.recall.budget_notes) == ("tiered", 0.1, 5)
+    assert settings.recall.selector is Selector.MODEL
+    assert settings.memory.base_dir == home / ".recallscope"
+    assert settings.memory.cache_dir == home / ".cache" / "recallscope"
+    assert settings.telemetry.journal_dir == home / ".local" / "state" / "recallscope" / "journal"
+    assert settings.session.workspace == cwd
+    assert (settings.telemetry.metrics, settings.telemetry.metrics_port) == (Metrics.AUTO, 9464)
+    derived = {"model.small_base_url", "model.small_api_key"}
+    assert {key for key, source in settings.sources.items() if source != Source(Origin.DEFAULT)} == derived
+
+
+def test_each_source_is_stronger_than_the_one_before(cwd: Path, home: Path) -> None:
+    """A flag beats the environment, the environment beats the file, the file beats the default."""
+    file = _write(cwd / "recallscope.toml", "[model]\nattempts = 2\ntotal_seconds = 30\nname = 'from-file'\n")
+    environ = {"RECALLSCOPE_MODEL_TOTAL_SECONDS": "40", "RECALLSCOPE_MODEL_NAME": "from-environment"}
+
+    settings = _load(cwd, home, environ, model__name=Flag("--model", "from-flag"))
+
+    assert (settings.model.attempts, settings.model.total_seconds, settings.model.name) == (2, 40.0, "from-flag")
+    assert settings.source("model.attempts") == str(file)
+    assert settings.source("model.total_seconds") == "environment RECALLSCOPE_MODEL_TOTAL_SECONDS"
+    assert settings.source("model.name") == "flag --model"
+    assert settings.source("model.stream") == "default"
+
+
+def test_the_file_of_the_working_folder_goes_before_that_of_the_user(cwd: Path, home: Path) -> None:
+    """One file is read: the working folder's, else the user's."""
+    user = _write(home / ".config" / "recallscope" / "recallscope.toml", "[agent]\nname = 'user'\n")
+    before = _load(cwd, home)
+    here = _write(cwd / "recallscope.toml", "[agent]\nmax_sends = 7\n")
+    after = _load(cwd, home)
+
+    assert (before.file, before.agent.name) == (user, "user")
+    assert (after.file, after.agent.name, after.agent.max_sends) == (here, "recallscope", 7)
+
+
+def test_xdg_folders_are_respected_when_absolute(cwd: Path, home: Path, tmp_path: Path) -> None:
+    """The base-directory variables move configuration, cache and journal; a relative one is ignored."""
+    _write(tmp_path / "xdg" / "recallscope" / "recallscope.toml", "[agent]\nname = 'xdg'\n")
+
+    settings = _load(
+        cwd,
+        home,
+        {
+            "XDG_CONFIG_HOME": str(tmp_path / "xdg"),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "XDG_STATE_HOME": "relative",
+        },
+    )
+
+    assert settings.agent.name == "xdg"
+    assert settings.memory.cache_dir == tmp_path / "cache" / "recallscope"
+    assert settings.telemetry.journal_dir == home / ".local" / "state" / "recallscope" / "journal"
+
+
+def test_a_named_file_replaces_the_others(cwd: Path, home: Path, tmp_path: Path) -> None:
+    """`--config FILE` is read alone, relative to the working folder."""
+    _write(cwd / "recallscope.toml", "[agent]\nname = 'here'\n")
+    _write(tmp_path / "other.toml", "[agent]\nmax_sends = 3\n")
+
+    settings = load(environ={}, cwd=cwd, home=home, file=Path("../other.toml"))
+
+    assert (settings.agent.name, settings.agent.max_sends) == ("recallscope", 3)
+
+
+def test_paths_are_relative_to_whoever_says_them(cwd: Path, home: Path, tmp_path: Path) -> None:
+    """In a file a path is relative to the file's folder, elsewhere to the working folder; `~` is the home folder."""
+    file = _write(tmp_path / "etc" / "r.toml", "[memory]\nbase_dir = 'notes'\nproject_dir = '~/p'\n")
+
+    settings = load(
+        environ={"RECALLSCOPE_MEMORY_CACHE_DIR": "cache"},
+        cwd=cwd,
+        home=home,
+        file=file,
+        flags={"session.workspace": Flag("--workspace", Path("sub"))},
+    )
+
+    assert settings.memory.base_dir == tmp_path / "etc" / "notes"
+    assert settings.memory.project_dir == home / "p"
+    assert settings.memory.cache_dir == cwd / "cache"
+    assert settings.session.workspace == cwd / "sub"
+
+
+def test_standard_variables(cwd: Path, home: Path) -> None:
+    """The variables of other programs are read; an empty one is none, and our own one goes before it."""
+    standard = {
+        "OPENAI_API_KEY": "standard",
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/",
+        "OTEL_EXPORTER_PROMETHEUS_PORT": "",
+    }
+
+    plain = _load(cwd, home, standard)
+    own = _load(cwd, home, standard | {"RECALLSCOPE_MODEL_API_KEY": "own"})
+
+    assert (plain.model.api_key, plain.model.base_url) == (Secret("standard"), "http://127.0.0.1:1/v1")
+    assert plain.telemetry.metrics_port == 9464
+    assert plain.source("model.api_key") == "environment OPENAI_API_KEY"
+    assert own.model.api_key == Secret("own")
+
+
+def test_an_empty_variable_of_our_own_takes_a_value_away(cwd: Path, home: Path) -> None:
+    """`RECALLSCOPE_MODEL_SMALL=` switches off the small model that the file names."""
+    _write(cwd / "recallscope.toml", "[model]\nsmall = 'mini'\n")
+
+    assert _load(cwd, home).model.small == "mini"
+    assert _load(cwd, home, {"RECALLSCOPE_MODEL_SMALL": ""}).model.small is None
+
+
+def test_the_small_model_falls_back_on_the_main_one(cwd: Path, home: Path) -> None:
+    """Address and credential of the small model are the main one's when not given."""
+    settings = _load(cwd, home, {"RECALLSCOPE_MODEL_BASE_URL": "http://h:1/v1", "RECALLSCOPE_MODEL_API_KEY": "secret"})
+
+    assert (settings.model.small_base_url, settings.model.small_api_key) == ("http://h:1/v1", Secret("secret"))
+    assert settings.sources["model.small_base_url"] == Source(Origin.KEY, "model.base_url")
+    assert settings.sources["model.small_api_key"] == Source(Origin.KEY, "model.api_key")
+
+
+@pytest.mark.parametrize(
+    ("small", "expected"), [("http://h:1/other", Secret("secret")), ("http://elsewhere:1/v1", None)]
+)
+def test_a_credential_goes_to_no_other_host(cwd: Path, home: Path, small: str, expected: Secret | None) -> None:
+    """The main model's credential is the small one's only when the same host serves both."""
+    environ = {
+        "RECALLSCOPE_MODEL_BASE_URL": "http://h:1/v1",
+        "RECALLSCOPE_MODEL_API_KEY": "secret",
+        "RECALLSCOPE_MODEL_SMALL_BASE_URL": small,
+    }
+
+    assert _load(cwd, home, environ).model.small_api_key == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("model.stream", "OFF", False),
+        ("model.stream", "1", True),
+        ("model.max_tokens", "0", None),
+        ("model.max_tokens", "512", 512),
+        ("recall.ceiling_seconds", "0", 0.0),
+        ("recall.ceiling_seconds", "1e-1", 0.1),
+        ("recall.selector", "none", Selector.NONE),
+        ("telemetry.metrics", "on", Metrics.ON),
+        ("telemetry.metrics_host", "::1", "::1"),
+        ("model.base_url", "https://[::1]:8443/v1", "https://[::1]:8443/v1"),
+        ("agent.name", "Ända", "Ända"),
+    ],
+)
+def test_text_is_read_by_the_kind_of_its_key(cwd: Path, home: Path, key: str, text: str, value: object) -> None:
+    """A variable's text becomes a value of the key's kind."""
+    settings = _load(cwd, home, {KEYS[key].variable: text})
+
+    section, _, name = key.partition(".")
+    assert getattr(getattr(settings, section), name) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("model.name", " spaced"),
+        ("model.name", "two\nlines"),
+        ("model.attempts", "0"),
+        ("model.attempts", "2.5"),
+        ("model.attempts", "9" * 5000),
+        ("model.stream", "maybe"),
+        ("model.stream", ""),
+        ("model.base_url", "127.0.0.1:8000"),
+        ("model.base_url", "ftp://h/"),
+        ("model.base_url", "http://h:99999/"),
+        ("model.base_url", "http://[::1/"),
+        ("model.base_url", "http://h/v1?q=1"),
+        ("model.total_seconds", "nan"),
+        ("model.total_seconds", "inf"),
+        ("model.total_seconds", "-1"),
+        ("model.total_seconds", "soon"),
+        ("recall.selector", "both"),
+        ("recall.policy", ""),
+        ("agent.system_prompt_file", "nowhere.md"),
+        ("memory.base_dir", ""),
+        ("telemetry.metrics_host", "http://h"),
+        ("telemetry.metrics_port", "65536"),
+    ],
+)
+def test_a_wrong_text_names_key_source_and_what_is_allowed(cwd: Path, home: Path, key: str, text: str) -> None:
+    """A wrong value is refused by an error that says which key, from where, and what is allowed."""
+    told = _error(cwd, home, {KEYS[key].variable: text})
+
+    assert told.startswith(f"{key} = ")
+    assert f"(from environment {KEYS[key].variable})" in told
+    assert told.endswith(f"it must be {KEYS[key].kind.allowed}")
+    assert len(told) < 600
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("[model]\nattempts = '3'", "model.attempts"),
+        ("[model]\nattempts = true", "model.attempts"),
+        ("[model]\nattempts = 3.0", "model.attempts"),
+        ("[model]\nstream = 1", "model.stream"),
+        ("[model]\nstream = 'true'", "model.stream"),
+        ("[model]\nname = 3", "model.name"),
+        ("[model]\nname = ['a']", "model.name"),
+        ("[recall]\nceiling_seconds = '0.1'", "recall.ceiling_seconds"),
+        ("[recall]\nceiling_seconds = nan", "recall.ceiling_seconds"),
+        ("[telemetry]\nmetrics = true", "telemetry.metrics"),
+        ("[memory]\nbase_dir = 1979-05-27", "memory.base_dir"),
+        ('[memory]\nbase_dir = "a\\u0000b"', "memory.base_dir"),
+    ],
+)
+def test_a_file_is_typed(cwd: Path, home: Path, line: str, key: str) -> None:
+    """In a file a number is a number and a switch a switch: text that looks like one is refused."""
+    file = _write(cwd / "recallscope.toml", line)
+
+    told = _error(cwd, home)
+
+    assert told.startswith(f"{key} = ")
+    assert f"(from {file})" in told
+
+
+def test_whole_seconds_in_a_file_are_seconds(cwd: Path, home: Path) -> None:
+    """A whole number is a number of seconds, too."""
+    _write(cwd / "recallscope.toml", "[recall]\nceiling_seconds = 1\n")
+
+    assert _load(cwd, home).recall.ceiling_seconds == 1.0
+
+
+def test_an_unknown_key_is_refused_with_a_guess(cwd: Path, home: Path) -> None:
+    """A misspelt key names the one that was probably meant, wherever it stands."""
+    file = _write(cwd / "recallscope.toml", "[recall]\npolcy = 'tiered'\n")
+    in_file = _error(cwd, home)
+    file.unlink()
+
+    assert in_file == (
+        f"recall.polcy = 'tiered' (from {file}) is not allowed: no such key; did you mean recall.policy?"
+    )
+    assert _error(cwd, home, {"RECALLSCOPE_RECAL_POLICY": "off"}) == (
+        "RECALLSCOPE_RECAL_POLICY = 'off' (from environment RECALLSCOPE_RECAL_POLICY) is not allowed: "
+        "no such variable; did you mean RECALLSCOPE_RECALL_POLICY?"
+    )
+    assert "did you mean agent.name?" in _error(cwd, home, agent__nam=Flag("--set", "x"))
+
+
+def test_an_unknown_section_and_a_section_that_is_none(cwd: Path, home: Path) -> None:
+    """A misspelt section is guessed at, and a section that is a value is refused."""
+    _write(cwd / "recallscope.toml", "[recal]\npolicy = 'off'\n")
+    unknown = _error(cwd, home)
+    _write(cwd / "recallscope.toml", "recall = 'off'\n")
+
+    assert "no such section; did you mean recall?" in unknown
+    assert _error(cwd, home).endswith("is not allowed: a table, as in [recall]")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"[model\n", "TOML ("),
+        (b"a = \xff\n", "text in UTF-8"),
+        (b"# " + b"x" * 1024 * 1024, "at most 1048576 bytes"),
+        (b"a = " + b"[" * 5000, "TOML"),
+    ],
+)
+def test_a_file_that_cannot_be_read(cwd: Path, home: Path, content: bytes, told: str) -> None:
+    """A file that is no TOML, no UTF-8 or too large is an error that names it."""
+    file = cwd / "recallscope.toml"
+    file.write_bytes(content)
+
+    error = _error(cwd, home)
+
+    assert told in error
+    assert f"(from {file})" in error
+
+
+def test_a_named_file_that_is_missing_or_a_folder(cwd: Path, home: Path) -> None:
+    """A file that was asked for by name must be there."""
+    told: list[str] = []
+    for name in ("missing.toml", "."):
+        with pytest.raises(ConfigError) as caught:
+            load(environ={}, cwd=cwd, home=home, file=Path(name))
+        told.append(str(caught.value))
+
+    assert "No such file or directory" in told[0]
+    assert "Is a directory" in told[1]
+
+
+def test_a_byte_order_mark_is_no_mistake(cwd: Path, home: Path) -> None:
+    """A file saved with a byte order mark is read."""
+    (cwd / "recallscope.toml").write_bytes(b"\xef\xbb\xbf[agent]\nname = 'bom'\r\n")
+
+    assert _load(cwd, home).agent.name == "bom"
+
+
+SECRET = "sk-9f8e7d"  # noqa: S105 - made up for these tests
+
+
+def test_credentials_never_show(cwd: Path, home: Path) -> None:
+    """A credential is in no repr, no entry for printing and no error, even when its key or its value is wrong."""
+    settings = _load(cwd, home, {"OPENAI_API_KEY": SECRET})
+    shown = [
+        repr(settings),
+        str(settings.model.api_key),
+        str(list(settings.entries())),
+        _error(cwd, home, {"OPENAI_API_KEY": f"{SECRET} x"}),
+        _error(cwd, home, {"RECALLSCOPE_MODEL_API_KYE": SECRET, "RECALLSCOPE_MODEL_APIKEY": SECRET}),
+        _error(cwd, home, {"OPENAI_BASE_URL": f"http://user:{SECRET}@h/v1"}),
+        _error(cwd, home, {"OPENAI_BASE_URL": f"http://h/v1?key={SECRET}"}),
+    ]
+
+    assert settings.model.api_key is not None
+    assert settings.model.api_key.value == SECRET
+    assert [text for text in shown if SECRET in text] == []
+
+
+def test_entries_hold_every_key_once_and_are_fit_for_json(cwd: Path, home: Path) -> None:
+    """What is in force is listed once for each key, as plain values."""
+    entries = list(_load(cwd, home, {"OPENAI_API_KEY": SECRET}).entries())
+
+    assert [entry.key for entry in entries] == list(KEYS)
+    assert {type(entry.value) for entry in entries} <= {str, int, float, bool, type(None)}
+
+
+def test_every_key_has_a_meaning_and_a_default_of_its_own_kind(cwd: Path, home: Path) -> None:
+    """Each key says what it means, and its default is readable by its own kind."""
+    assert [key.name for key in KEYS.values() if not key.doc] == []
+    assert len({key.variable for key in KEYS.values()}) == len(KEYS)
+    assert isinstance(_load(cwd, home), Settings)
+
+
+@given(key=st.sampled_from(sorted(KEYS)), text=st.text(max_size=40))
+def test_any_text_is_a_value_or_a_configuration_error(key: str, text: str) -> None:
+    """Whatever stands in a variable, the answer is settings or an error about that key, never another exception."""
+    try:
+        load(environ={KEYS[key].variable: text}, cwd=Path("/nowhere"), home=Path("/nowhere"))
+    except ConfigError as error:
+        assert error.key == key  # noqa: PT017 - both endings are right; this one must be about the key
