@@ -7,12 +7,13 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import anyio
 
 from recallscope.runtime.errors import ModelError, StoreUnavailableError
 from recallscope.runtime.events import EndedBy
+from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.search import Found, Searchable
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.observe import Clock, Observers
@@ -37,12 +38,15 @@ CHECK_SECONDS = 0.004
 
 
 class Recaller:
-    """Recalls for one session: `memory` is searched, `selector` (None: word matches alone) refines."""
+    """Recalls for one session: `memory` is searched (None: no usable root, nothing is recalled), `selector` refines.
+
+    Without a selector the word matches alone are the refined result.
+    """
 
     def __init__(
         self,
         *,
-        memory: Searchable,
+        memory: Searchable | None,
         selector: Selector | None,
         policy: Policy,
         observers: Observers,
@@ -64,10 +68,11 @@ class Recaller:
     ) -> None:
         """Start the recall for a fresh user turn and return at once; a pending one is closed as `new_query`.
 
-        `query` is the prompt as the person wrote it. Nothing begins under the policy `off`.
+        `query` is the prompt as the person wrote it. Nothing begins under the policy `off` or without memory.
         """
         self._supersede()
-        if self.policy.name is PolicyName.OFF:
+        memory = self._memory
+        if memory is None or self.policy.name is PolicyName.OFF:
             return
         recall = PendingRecall(
             turn=turn,
@@ -76,11 +81,11 @@ class Recaller:
             observers=self._observers,
             wall=self._wall,
         )
-        recall.begun(catalog_notes=self._memory.notes)
+        recall.begun(catalog_notes=memory.notes)
         self._pending = recall
         cause = turn.cause()
         if cause is None:
-            turn.tasks.start_soon(self._recall, recall, query, recent_tools, name="recall")
+            turn.tasks.start_soon(self._recall, recall, memory, query, recent_tools, name="recall")
         else:
             # The recall exists and closes at once, so that telemetry stays complete.
             recall.close(cause)
@@ -88,8 +93,8 @@ class Recaller:
 
     async def consume(self, point: Point, *, retry: bool = False) -> Handover:
         """Return what goes with a send at `point`; an attempt that is a retry asks again without waiting."""
-        recall = self._pending
-        if recall is None or point is Point.NONE:
+        recall, memory = self._pending, self._memory
+        if recall is None or memory is None or point is Point.NONE:
             return NO_MEMORY
         asked_at = self._observers.now()
         if not retry:
@@ -100,7 +105,7 @@ class Recaller:
         ended_by = EndedBy.CANCELLED
         try:
             ended_by = await _wait(recall, limit)
-            hold_back = await self._check(recall, asked_at + limit)
+            hold_back = await self._check(recall, memory, asked_at + limit)
         finally:
             waited = self._observers.now() - asked_at
             if not retry:
@@ -138,10 +143,10 @@ class Recaller:
 
     # The task
 
-    async def _recall(self, recall: PendingRecall, query: str, recent_tools: Sequence[str]) -> None:
+    async def _recall(self, recall: PendingRecall, memory: Searchable, query: str, recent_tools: Sequence[str]) -> None:
         try:
             with recall.scope:
-                await self._search_and_refine(recall, query, recent_tools)
+                await self._search_and_refine(recall, memory, query, recent_tools)
         except Exception as error:  # noqa: BLE001 - the first promise: no fault of a recall may reach the turn
             _log.exception("the recall of turn %s failed", recall.turn.turn, exc_info=error)
             if recall.handle.settled is None:
@@ -151,9 +156,11 @@ class Recaller:
             if recall is not self._pending and recall.handle.cause is not None:
                 recall.conclude()
 
-    async def _search_and_refine(self, recall: PendingRecall, query: str, recent_tools: Sequence[str]) -> None:
+    async def _search_and_refine(
+        self, recall: PendingRecall, memory: Searchable, query: str, recent_tools: Sequence[str]
+    ) -> None:
         try:
-            found = await self._memory.search(query, exclude=recall.handle.surfaced, recent_tools=recent_tools)
+            found = await memory.search(query, exclude=recall.handle.surfaced, recent_tools=recent_tools)
         except StoreUnavailableError as error:
             _log.warning("memory could not be searched: %s", error)
             recall.settle(Settled(notes=(), strategy=Strategy.NONE, error=Reason.STORE_UNAVAILABLE))
@@ -164,18 +171,18 @@ class Recaller:
         elif not found.candidates:
             recall.settle(Settled(notes=(), strategy=Strategy.NONE))
         else:
-            recall.settle(await self._refine(recall, self._selector, query, found, recent_tools))
+            chosen = self._selector.select(recall.op, query, found.candidates, recent_tools)
+            recall.settle(await self._refine(recall, memory, chosen, found))
 
     async def _refine(
-        self, recall: PendingRecall, selector: Selector, query: str, found: Found, recent_tools: Sequence[str]
+        self, recall: PendingRecall, memory: Searchable, selection: Awaitable[tuple[Note, ...]], found: Found
     ) -> Settled:
         own_limit = self.policy.selector_limit
         limit = self._selector_safety if own_limit is None else min(own_limit, self._selector_safety)
         error = Reason.SELECTOR_TIMEOUT
         with anyio.move_on_after(limit):
             try:
-                chosen = await selector.select(recall.op, query, found.candidates, recent_tools)
-                notes = recall.render(await self._memory.load(chosen))
+                notes = recall.render(await memory.load(await selection))
                 return Settled(notes=notes, strategy=Strategy.MODEL if notes else Strategy.NONE)
             except ModelError as problem:
                 _log.warning("the selector failed: %s", problem)
@@ -187,7 +194,7 @@ class Recaller:
 
     # The check of what is about to be delivered
 
-    async def _check(self, recall: PendingRecall, deadline: float) -> frozenset[NoteVersion]:
+    async def _check(self, recall: PendingRecall, memory: Searchable, deadline: float) -> frozenset[NoteVersion]:
         """Withdraw what is gone or changed on disk; return the versions that could not be checked by `deadline`.
 
         What settles meanwhile is checked as well, while time is left.
@@ -196,7 +203,7 @@ class Recaller:
         with anyio.move_on_after(max(deadline - self._observers.now(), CHECK_SECONDS)):
             while unchecked := [note.version for note in recall.handle.offered if note.version not in checked]:
                 try:
-                    stale = await self._memory.stale([recall.notes[version] for version in unchecked])
+                    stale = await memory.stale([recall.notes[version] for version in unchecked])
                 except StoreUnavailableError as error:
                     _log.warning("the notes of turn %s could not be checked: %s", recall.turn.turn, error)
                     break

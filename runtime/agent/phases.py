@@ -1,0 +1,40 @@
+"""Where a turn's wall time goes: a partition of it, without gap or overlap."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from recallscope.runtime.observe import Clock
+from recallscope.runtime.terms import TurnPhase
+
+__all__ = ["PhaseClock"]
+
+
+class PhaseClock:
+    """Adds up the seconds of each phase from `started_at` on; exactly one phase runs at any time."""
+
+    def __init__(self, clock: Clock, *, started_at: float, first: TurnPhase) -> None:
+        self._clock = clock
+        self._current = first
+        self._since = started_at
+        self._seconds: dict[TurnPhase, float] = {}
+
+    def enter(self, phase: TurnPhase) -> None:
+        """End the current phase now and begin `phase`."""
+        now = self._clock()
+        self._seconds[self._current] = self._seconds.get(self._current, 0.0) + now - self._since
+        self._current, self._since = phase, now
+
+    @contextmanager
+    def during(self, phase: TurnPhase) -> Iterator[None]:
+        """Run the block in `phase` and return to the phase of before, however the block ends."""
+        before = self._current
+        self.enter(phase)
+        try:
+            yield
+        finally:
+            self.enter(before)
+
+    def seconds(self) -> tuple[tuple[TurnPhase, float], ...]:
+        """Return the seconds of each phase that was entered, up to now, in the order of `TurnPhase`."""
+        self.enter(self._current)
+        return tuple((phase, self._seconds[phase]) for phase in TurnPhase if phase in self._seconds)
