@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 
 from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.memory.note import Note
@@ -74,7 +75,7 @@ class FakeMemory:
 
     async def load(self, notes: Sequence[Note]) -> tuple[Note, ...]:
         """Return the notes as they are."""
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         return tuple(notes)
 
     async def stale(self, notes: Sequence[Note]) -> frozenset[NoteVersion]:
