@@ -1,0 +1,144 @@
+"""The providers of one process and what stands behind them: tracer, meter, logger, each with its way out."""
+
+import threading
+import time
+from collections.abc import Callable
+from types import ModuleType
+
+from opentelemetry.sdk.metrics import (
+    Counter,
+    Histogram,
+    MeterProvider,
+    ObservableCounter,
+    ObservableGauge,
+    ObservableUpDownCounter,
+)
+from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler
+
+from recallscope.telemetry import names
+from recallscope.telemetry.export_queue import ExportQueue, Flow, SpanQueueProcessor
+from recallscope.telemetry.metric_export import MetricFlow
+from recallscope.telemetry.settings import ExportPlan, Protocol, TelemetrySettings, number, plan_export
+
+__all__ = ["MetricPipeline", "TracePipeline"]
+
+CARDINALITY_LIMITS: dict[type, int] = {
+    Counter: 1_000,
+    Histogram: 500,
+    ObservableCounter: 1_000,
+    ObservableGauge: 200,
+    ObservableUpDownCounter: 200,
+}
+"""Series per instrument; what comes after goes into one series labelled `otel.metric.overflow`."""
+
+ATTRIBUTE_LENGTH = 4_096
+
+
+class TracePipeline:
+    """The tracer provider, and the queue to the collector if one is configured."""
+
+    def __init__(self, settings: TelemetrySettings, resource: Resource) -> None:
+        environ = settings.environ
+        self.provider = TracerProvider(
+            sampler=_sampler(settings),
+            resource=resource,
+            shutdown_on_exit=False,
+            span_limits=SpanLimits(
+                max_attribute_length=None if "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT" in environ else ATTRIBUTE_LENGTH
+            ),
+        )
+        self.queue: ExportQueue[ReadableSpan] | None = None
+        self._close_exporter: Callable[[], None] = lambda: None
+        plan = plan_export(environ, "TRACES", by_default=True)
+        if plan is None:
+            return
+        exporter = otlp(plan).span_exporter(plan.timeout)
+        self.queue = ExportQueue(
+            lambda spans: exporter.export(spans) is SpanExportResult.SUCCESS,
+            signal=names.TRACES,
+            capacity=round(number(environ, "OTEL_BSP_MAX_QUEUE_SIZE", 8_192)),
+            batch=round(number(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)),
+            delay=number(environ, "OTEL_BSP_SCHEDULE_DELAY", 1_000) / 1_000,
+        )
+        self._close_exporter = exporter.shutdown
+        self.provider.add_span_processor(SpanQueueProcessor(self.queue))
+
+    def start_closing(self) -> None:
+        """Take no more spans and pass on what waits."""
+        if self.queue is not None:
+            self.queue.start_closing()
+
+    def finish_closing(self, deadline: float) -> None:
+        """Wait until `deadline` (monotonic) at most for what waits."""
+        if self.queue is not None:
+            self.queue.finish_closing(deadline - time.monotonic())
+            self._close_exporter()
+
+    def flows(self) -> tuple[Flow, ...]:
+        """Say what became of the spans."""
+        return (self.queue.flow(),) if self.queue is not None else ()
+
+
+class MetricPipeline:
+    """The meter provider and its readers: the given ones, and the periodic one if a collector is configured."""
+
+    def __init__(self, settings: TelemetrySettings, resource: Resource, readers: tuple[MetricReader, ...]) -> None:
+        self._flow: MetricFlow | None = None
+        self._ended = False
+        self._thread: threading.Thread | None = None
+        plan = plan_export(settings.environ, "METRICS", by_default=True)
+        if plan is not None:
+            self._flow = MetricFlow()
+            interval = number(settings.environ, "OTEL_METRIC_EXPORT_INTERVAL", 15_000)
+            exporter = otlp(plan).metric_exporter(plan.timeout, self._flow)
+            readers = (
+                *readers,
+                PeriodicExportingMetricReader(
+                    exporter, export_interval_millis=interval, cardinality_limits=CARDINALITY_LIMITS
+                ),
+            )
+        self.provider = (
+            MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False) if readers else None
+        )
+
+    def start_closing(self, timeout: float) -> None:
+        """Export once more, from a thread of its own; give up after `timeout` seconds."""
+        if self.provider is not None:
+            self._thread = threading.Thread(
+                target=self.provider.shutdown, args=(timeout * 1_000,), name="recallscope-metrics-end", daemon=True
+            )
+            self._thread.start()
+
+    def finish_closing(self, deadline: float) -> None:
+        """Wait until `deadline` (monotonic) at most for that last export."""
+        if self._thread is not None:
+            self._thread.join(max(deadline - time.monotonic(), 0.0))
+        self._ended = True
+
+    def flows(self) -> tuple[Flow, ...]:
+        """Say what became of the exported points."""
+        return (self._flow.flow(ended=self._ended),) if self._flow is not None else ()
+
+
+def otlp(plan: ExportPlan) -> ModuleType:
+    """Return the module that makes exporters for the plan's protocol."""
+    match plan.protocol:
+        case Protocol.HTTP:
+            from recallscope.telemetry import otlp_http  # noqa: PLC0415 - costly, only when an endpoint is set
+
+            return otlp_http
+        case Protocol.GRPC:
+            from recallscope.telemetry import otlp_grpc  # noqa: PLC0415 - costly, only when gRPC is asked for
+
+            return otlp_grpc
+
+
+def _sampler(settings: TelemetrySettings) -> Sampler | None:
+    """Record everything, also below a remote parent that is not recorded; `OTEL_TRACES_SAMPLER` overrides (None)."""
+    if settings.environ.get("OTEL_TRACES_SAMPLER"):
+        return None
+    return ParentBased(root=ALWAYS_ON, remote_parent_not_sampled=ALWAYS_ON)

@@ -1,0 +1,123 @@
+"""What telemetry is asked to do: plain values from the front end, and the standard `OTEL_…` variables."""
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from pathlib import Path
+from typing import TextIO
+
+from recallscope.runtime.events import PolicyName
+
+__all__ = ["ExportPlan", "Protocol", "TelemetrySettings", "plan_export"]
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_EXPORT_TIMEOUT_SECONDS = 2.0
+DEFAULT_METRICS_HOST = "127.0.0.1"
+DEFAULT_METRICS_PORT = 9464
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """How one process is observed.
+
+    Attributes:
+        version: the product's version, for the resource.
+        front_end: which command or protocol runs (`run`, `compare`, `serve`, …), for the resource.
+        policies: the recall policies in force; their counters start at 0.
+        serve_metrics: open `/metrics` (`OTEL_EXPORTER_PROMETHEUS_HOST` and `_PORT` say where).
+        slow_turn_seconds: when a turn is marked as slow.
+        journal: write the journal.
+        state_directory: where the journal's folder stands; None: `$XDG_STATE_HOME/recallscope` or
+            `~/.local/state/recallscope`.
+        log_stream: where logs go as JSON lines; None: this leaves logging as it is.
+        log_level: the lowest level of `recallscope` loggers that is logged.
+        environ: the variables to obey.
+    """
+
+    version: str
+    front_end: str
+    policies: tuple[PolicyName, ...] = ()
+    serve_metrics: bool = False
+    slow_turn_seconds: float = 10.24
+    journal: bool = True
+    state_directory: Path | None = None
+    log_stream: TextIO | None = None
+    log_level: int = logging.INFO
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    @property
+    def disabled(self) -> bool:
+        """Whether `OTEL_SDK_DISABLED` switches everything but the journal off."""
+        return self.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+
+    @property
+    def metrics_address(self) -> tuple[str, int]:
+        """Host and port of `/metrics`; a port that is no number is a warning and the default."""
+        host = self.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or DEFAULT_METRICS_HOST
+        return host, round(number(self.environ, "OTEL_EXPORTER_PROMETHEUS_PORT", DEFAULT_METRICS_PORT, least=0))
+
+    @property
+    def journal_directory(self) -> Path:
+        """The folder of the journal's files."""
+        base = self.state_directory
+        if base is None:
+            state = self.environ.get("XDG_STATE_HOME")
+            base = (Path(state) if state else Path.home() / ".local" / "state") / "recallscope"
+        return base / "journal"
+
+
+@unique
+class Protocol(StrEnum):
+    """How OTLP travels."""
+
+    HTTP = "http/protobuf"
+    GRPC = "grpc"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """How one signal is exported: over what, and how long one export may take (None: the variables say)."""
+
+    protocol: Protocol
+    timeout: float | None
+
+
+def plan_export(environ: Mapping[str, str], signal: str, *, by_default: bool) -> ExportPlan | None:
+    """Read the standard variables for `signal` (`TRACES`, `METRICS`, `LOGS`); None: it is not exported.
+
+    A signal is exported when its exporter is `otlp`, or, with `by_default`, when an endpoint is set and no exporter
+    is named. A value that this runtime does not know is a warning, never an error.
+    """
+    exporter = environ.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
+    endpoint = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    if exporter not in {"", "otlp", "none"}:
+        _log.warning("OTEL_%s_EXPORTER=%s is not known here: use otlp or none; nothing is exported", signal, exporter)
+        return None
+    if exporter == "none" or (exporter == "" and not (by_default and endpoint)):
+        return None
+    named = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL") or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or ""
+    try:
+        protocol = Protocol(named.strip().lower() or Protocol.HTTP)
+    except ValueError:
+        _log.warning("OTEL_EXPORTER_OTLP_PROTOCOL=%s is not known here: use grpc or http/protobuf (used now)", named)
+        protocol = Protocol.HTTP
+    said = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_TIMEOUT") or environ.get("OTEL_EXPORTER_OTLP_TIMEOUT")
+    return ExportPlan(protocol, None if said else DEFAULT_EXPORT_TIMEOUT_SECONDS)
+
+
+def number(environ: Mapping[str, str], key: str, default: float, *, least: float = 1) -> float:
+    """Return the number in variable `key`; `default` with a warning if it is none or below `least`."""
+    text = environ.get(key, "").strip()
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not value >= least:
+        _log.warning("%s=%s is no number from %g upward: %g is used", key, text, least, default)
+        return default
+    return value
