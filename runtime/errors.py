@@ -117,17 +117,23 @@ class ModelStatusError(ModelError):
         self.status_code = status_code
         self.retry_after = retry_after
         self.error_type = str(status_code)
-        self.retryable = status_code in {408, 409, 429} or status_code >= 500  # noqa: PLR2004 - HTTP's server errors
+        self.retryable = _may_pass(status_code)
 
 
 class ModelStreamError(ModelError):
-    """The answer of the model server was no well-formed answer, or it stopped before its end."""
+    """The answer of the model server was no well-formed answer, or it stopped before its end.
+
+    `status_code` is what an error in the middle of a stream says of itself.
+    """
 
     error_type = "stream_error"
     retryable = True
 
-    def __init__(self, *, url: str, problem: str) -> None:
+    def __init__(self, *, url: str, problem: str, status_code: int | None = None) -> None:
         super().__init__(f"the answer of {url} is broken: {problem}")
+        if status_code is not None:
+            self.status_code = status_code
+            self.retryable = _may_pass(status_code)
 
 
 class SessionClosedError(RecallscopeError):
@@ -135,6 +141,10 @@ class SessionClosedError(RecallscopeError):
 
     def __init__(self, session: str) -> None:
         super().__init__(f"session {session} is closed; open a new one")
+
+
+def _may_pass(status_code: int) -> bool:
+    return status_code in {408, 409, 429} or status_code >= 500  # noqa: PLR2004 - HTTP's server errors
 
 
 def _hint(status_code: int) -> str:

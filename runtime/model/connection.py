@@ -1,0 +1,179 @@
+"""The connections to one model server: `openai` makes the request, signs it and tells refusals; we read the bytes.
+
+Importing this module imports `openai`, which takes a second: only the constructor of the client does it.
+"""
+
+import email.utils
+import math
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx2
+import openai
+
+from recallscope.runtime.errors import ModelConnectionError, ModelError, ModelStatusError, ModelStreamError
+
+__all__ = ["Connection", "Reply"]
+
+ERROR_TEXT_LIMIT = 300
+IDLE_CONNECTIONS = 100
+IDLE_SECONDS = 30.0
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_CREDENTIAL = re.compile(r"(?i)\b(bearer\s+|sk-|pk-|key-)[A-Za-z0-9._*~+/=-]{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response with a status of success: its content type, and its body as it comes."""
+
+    content_type: str
+    pieces: AsyncGenerator[bytes, None]
+
+
+class Connection:
+    """Posts bodies to the server at `base_url`; `url` is what errors call it, without any credentials.
+
+    Any number of requests at once; idle connections are kept for a while. A server on loopback is reached without a
+    proxy. Redirects are not followed: a POST would become a GET on the way.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        url: str,
+        host: str,
+        api_key: str | None,
+        connect_timeout: float,
+        read_timeout: float,
+        wall: Callable[[], float],
+    ) -> None:
+        self._url = url
+        self._api_key = api_key
+        self._connect_timeout = connect_timeout
+        self._read_timeout = read_timeout
+        self._wall = wall
+        timeout = httpx2.Timeout(read_timeout, connect=connect_timeout, pool=connect_timeout)
+        self._client = openai.AsyncOpenAI(
+            api_key=api_key or "none",
+            base_url=base_url,
+            max_retries=0,
+            timeout=timeout,
+            http_client=openai.DefaultAsyncHttpxClient(
+                timeout=timeout,
+                limits=httpx2.Limits(
+                    max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS, keepalive_expiry=IDLE_SECONDS
+                ),
+                follow_redirects=False,
+                trust_env=host not in LOOPBACK,
+            ),
+        )
+
+    async def aclose(self) -> None:
+        """Close all connections; requests under way fail."""
+        await self._client.close()
+
+    @asynccontextmanager
+    async def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
+        """Send `body` and hold the reply; leaving the block closes the connection if the body was not read to its end.
+
+        Raises:
+            ModelConnectionError: no reply, or silence for longer than the read timeout.
+            ModelStatusError: the server refused.
+            ModelStreamError: the body was cut off.
+        """
+        response = await self._request(path, body, headers)
+        try:
+            async with aclosing(self._pieces(response)) as pieces:
+                yield Reply(response.headers.get("content-type", "none"), pieces)
+        finally:
+            await response.aclose()
+
+    async def _request(self, path: str, body: bytes, headers: Mapping[str, str]) -> httpx2.Response:
+        signed: dict[str, Any] = {**headers, "Content-Type": "application/json"}
+        if self._api_key is None:
+            signed["Authorization"] = openai.Omit()
+        try:
+            response: object = await self._client.post(
+                path,
+                cast_to=httpx2.Response,  # the library gives the response itself, unread
+                content=body,
+                options={"headers": signed},
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
+        except openai.APIStatusError as error:
+            raise self._refusal(error.response) from None  # the library's message repeats the unmasked body
+        except openai.APIConnectionError as error:
+            raise self._no_answer(error.__cause__ or error) from error
+        except openai.OpenAIError as error:
+            raise ModelError(f"the request to {self._url} could not be made: {self.mask(str(error))}") from None
+        return cast("httpx2.Response", response)
+
+    async def _pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+        try:
+            async for piece in response.aiter_bytes():
+                yield piece
+        except httpx2.TimeoutException as error:
+            raise self._no_answer(error) from error
+        except httpx2.RequestError as error:
+            raise ModelStreamError(url=self._url, problem=f"it stopped early: {self.mask(_text_of(error))}") from error
+
+    def _no_answer(self, error: BaseException) -> ModelConnectionError:
+        match error:
+            case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
+                problem = f"no connection within {self._connect_timeout:g} seconds"
+            case httpx2.TimeoutException():
+                problem = f"silent for {self._read_timeout:g} seconds"
+            case _:
+                problem = self.mask(_text_of(error))
+        return ModelConnectionError(
+            url=self._url, problem=problem, timed_out=isinstance(error, httpx2.TimeoutException)
+        )
+
+    def _refusal(self, response: httpx2.Response) -> ModelStatusError:
+        location = response.headers.get("location")
+        text = f"it redirects to {location}; use that address" if location else " ".join(response.text.split())
+        return ModelStatusError(
+            url=self._url,
+            status_code=response.status_code,
+            body=self.mask(text)[:ERROR_TEXT_LIMIT],
+            retry_after=_retry_after(response.headers, self._wall),
+        )
+
+    def mask(self, text: str) -> str:
+        """Return `text` without the API key and without what looks like one."""
+        if self._api_key:
+            text = text.replace(self._api_key, "***")
+        return _CREDENTIAL.sub(lambda found: f"{found[1]}***", text)
+
+
+def _text_of(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _retry_after(headers: Mapping[str, str], wall: Callable[[], float]) -> float | None:
+    """Return the seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after")
+    seconds = _number(text)
+    if seconds is not None or text is None:
+        return seconds
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - wall())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None

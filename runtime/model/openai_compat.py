@@ -1,0 +1,215 @@
+"""A model client for every server that speaks the OpenAI chat-completions wire.
+
+Connection, authentication and status errors are the `openai` library's (`connection`). The body is ours, encoded once
+per message (`wire`), and the answer is read as raw bytes (`sse`, `answer`): walking every message and building an
+object per chunk is what costs the usual client its time.
+"""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+import anyio
+
+from recallscope.runtime.errors import ConfigError, ModelConnectionError, ModelStatusError, ModelStreamError
+from recallscope.runtime.events import OpId
+from recallscope.runtime.model.answer import AnswerDecoder
+from recallscope.runtime.model.seam import Answer, Chunk, Endpoint, ModelRequest
+from recallscope.runtime.model.sse import SseDecoder
+from recallscope.runtime.model.wire import Dialect, RequestEncoder
+
+if TYPE_CHECKING:
+    from recallscope.runtime.model.connection import Reply
+
+__all__ = ["OpenAICompatModel", "TraceHeaders"]
+
+TraceHeaders = Callable[[OpId], Mapping[str, str]]
+"""Gives the headers that carry the trace context of an operation to another process."""
+
+BODY_LIMIT = 16 * 1024 * 1024
+DRAIN_SECONDS = 0.02
+PATH = "/chat/completions"
+REFUSALS_TO_LEARN_FROM = frozenset({400, 422})
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def _no_headers(_op: OpId) -> Mapping[str, str]:
+    return {}
+
+
+class OpenAICompatModel:
+    """A client of one model; any number of sessions may share it; closed by `aclose` or `async with`.
+
+    `name` is the model's name on the wire, `base_url` ends before `/chat/completions`, `api_key` None sends no
+    credentials. Seconds: `connect_timeout` bounds the way to a connection, `read_timeout` the silence of a server.
+    `wall` is the wall clock that a date in `Retry-After` is compared with.
+
+    Some servers refuse some options. What a 400 names (`stream_options`, `response_format`, `max_tokens`) is left out
+    or replaced once and remembered, inside the same attempt. The constructor imports `openai` (about a second of CPU
+    in a new process), so that no request does.
+
+    Raises:
+        ConfigError: the base URL or the key cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        base_url: str,
+        api_key: str | None = None,
+        provider: str = "openai",
+        trace_headers: TraceHeaders = _no_headers,
+        connect_timeout: float = 5.0,
+        read_timeout: float = 300.0,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        host, port, self._url = _where(base_url, name)
+        _check_key(api_key, name)
+        from recallscope.runtime.model.connection import Connection  # noqa: PLC0415 - imports openai: see the class
+
+        self._endpoint = Endpoint(name, provider, host, port)
+        self._trace_headers = trace_headers
+        self._dialect = Dialect()
+        self._encoder = RequestEncoder(name)
+        self._connection = Connection(
+            base_url=base_url,
+            url=self._url,
+            host=host,
+            api_key=api_key,
+            connect_timeout=connect_timeout,
+            read_timeout=read_timeout,
+            wall=wall,
+        )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Which model this is."""
+        return self._endpoint
+
+    async def aclose(self) -> None:
+        """Close all connections; requests under way fail."""
+        await self._connection.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        """Ask and yield chunks as they come; the caller owns the total time, `request.timeout` is not applied.
+
+        The stream ends at `[DONE]`, or where the server ends it after a finish reason.
+
+        Raises:
+            ModelConnectionError: no answer, or silence for longer than the read timeout.
+            ModelStatusError: the server refused.
+            ModelStreamError: the stream is malformed, reports an error, or stopped early.
+        """
+        decoder = AnswerDecoder(url=self._url, mask=self._connection.mask)
+        async with self._reply(request, stream=True) as reply, aclosing(self._events(reply)) as events:
+            async for event, data in events:
+                if data.startswith(b"[DONE]"):
+                    decoder.finished = True
+                    await _drain(reply.pieces)
+                    break
+                yield decoder.chunk(data, event=event)
+            self._check_end(decoder, reply)
+
+    async def complete(self, request: ModelRequest) -> Answer:
+        """Ask and return the whole answer, within `request.timeout` seconds if it is set.
+
+        Raises:
+            ModelConnectionError: no answer, or none in time.
+            ModelStatusError: the server refused.
+            ModelStreamError: the body is no answer with a choice, or it was cut off.
+        """
+        if request.timeout is None:
+            return await self._complete(request)
+        with anyio.move_on_after(request.timeout):
+            return await self._complete(request)
+        problem = f"no whole answer within {request.timeout:g} seconds"
+        raise ModelConnectionError(url=self._url, problem=problem, timed_out=True)
+
+    async def _complete(self, request: ModelRequest) -> Answer:
+        body = bytearray()
+        async with self._reply(request, stream=False) as reply:
+            async for piece in reply.pieces:
+                body += piece
+                if len(body) > BODY_LIMIT:
+                    raise ModelStreamError(url=self._url, problem=f"it has more than {BODY_LIMIT} bytes")
+        return AnswerDecoder(url=self._url, mask=self._connection.mask).answer(bytes(body))
+
+    @asynccontextmanager
+    async def _reply(self, request: ModelRequest, *, stream: bool) -> "AsyncIterator[Reply]":
+        headers = self._headers(request, stream=stream)
+        async with AsyncExitStack() as stack:
+            while True:
+                body = self._encoder.encode(request, self._dialect, stream=stream)
+                try:
+                    reply = await stack.enter_async_context(self._connection.post(PATH, body, headers))
+                except ModelStatusError as error:
+                    if error.status_code not in REFUSALS_TO_LEARN_FROM:
+                        raise
+                    if not self._dialect.learn(str(error), request, stream=stream):
+                        raise
+                else:
+                    break
+            yield reply
+
+    def _headers(self, request: ModelRequest, *, stream: bool) -> dict[str, str]:
+        headers = {**self._trace_headers(request.op), "Accept": "text/event-stream" if stream else "application/json"}
+        if stream:
+            headers["Accept-Encoding"] = "identity"  # a compressing proxy would hold chunks back
+        if request.response_schema is not None:
+            headers["x-recallscope-purpose"] = request.response_schema.name
+        return headers
+
+    async def _events(self, reply: "Reply") -> AsyncGenerator[tuple[str, bytes], None]:
+        events = SseDecoder(url=self._url)
+        async for piece in reply.pieces:
+            for event in events.feed(piece):
+                yield event
+        for event in events.flush():
+            yield event
+
+    def _check_end(self, decoder: AnswerDecoder, reply: "Reply") -> None:
+        if decoder.accepted and decoder.finished:
+            return
+        where = "in the middle of the answer" if decoder.accepted else f"without an answer ({reply.content_type})"
+        raise ModelStreamError(url=self._url, problem=f"it stopped early, {where}")
+
+
+async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
+    """Read what follows `[DONE]`, normally nothing: only a response that was read to its end leaves its connection."""
+    with anyio.move_on_after(DRAIN_SECONDS):
+        async for _ in pieces:
+            pass
+
+
+def _where(base_url: str, name: str) -> tuple[str, int, str]:
+    """Return host, port, and the URL as errors may show it: without user, password and query."""
+    source = f"model {name}"
+    allowed = "an address like http://127.0.0.1:8000/v1 or https://api.example.com/v1"
+    parts = urlsplit(base_url)
+    try:
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+    except (ValueError, KeyError):
+        raise ConfigError(key="base_url", value=base_url, allowed=allowed, source=source) from None
+    if not parts.hostname:
+        raise ConfigError(key="base_url", value=base_url, allowed=allowed, source=source)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return parts.hostname, port, f"{parts.scheme}://{host}:{port}{parts.path}"
+
+
+def _check_key(api_key: str | None, name: str) -> None:
+    if api_key is None or (api_key.isascii() and api_key.isprintable() and " " not in api_key and api_key):
+        return
+    allowed = "printable ASCII without blanks (look for a pasted line break or quotation mark)"
+    raise ConfigError(key="api_key", value="***", allowed=allowed, source=f"model {name}")
