@@ -7,7 +7,6 @@ command needs (the model client, OpenTelemetry, rich) is imported by the command
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -30,7 +29,7 @@ class Given:
     `file` is that of `--config`, `assignments` are the `KEY=VALUE` texts of `--set` in their order.
     """
 
-    file: Path | None
+    file: str | None
     assignments: tuple[str, ...]
 
 

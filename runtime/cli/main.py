@@ -4,13 +4,11 @@
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import click
 
 from recallscope.runtime import __version__
 from recallscope.runtime.cli.group import Given, LazyCommand, LazyGroup
-from recallscope.runtime.errors import ConfigError, RecallscopeError, ScriptError
 
 __all__ = ["COMMANDS", "main"]
 
@@ -19,6 +17,9 @@ WRONG_USE = 2
 INTERRUPTED = 130
 
 COMMANDS = {
+    "model-server": LazyCommand(
+        "recallscope.runtime.cli.model_server:model_server", "Serve the scripted model server on loopback."
+    ),
     "config": LazyCommand(
         "recallscope.runtime.cli.config:config", "Print the configuration in force and where each value came from."
     ),
@@ -38,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except RecallscopeError as error:
+    except _ours() as error:
         return _told([error])
     except BaseExceptionGroup as group:
         # A task group wraps what its tasks raise; unwrapped, it is one of the cases above.
-        ours, others = group.split((RecallscopeError, KeyboardInterrupt))
+        ours, others = group.split((*_ours(), KeyboardInterrupt))
         if others is not None or ours is None:
             raise
         return _told(list(_leaves(ours)))
@@ -53,8 +54,20 @@ def _told(errors: Sequence[BaseException]) -> int:
     if any(isinstance(error, KeyboardInterrupt) for error in errors):
         return INTERRUPTED
     for error in errors:
-        click.echo(f"recallscope: {error}", err=True)
-    return WRONG_USE if any(isinstance(error, ConfigError | ScriptError) for error in errors) else FAILED
+        click.echo(f"recallscope: {' '.join(str(error).split())}", err=True)
+    return WRONG_USE if any(isinstance(error, _yours()) for error in errors) else FAILED
+
+
+def _ours() -> tuple[type[Exception], ...]:
+    from recallscope.runtime.errors import RecallscopeError  # noqa: PLC0415 - only a failure pays for the import
+
+    return (RecallscopeError,)
+
+
+def _yours() -> tuple[type[Exception], ...]:
+    from recallscope.runtime.errors import ConfigError, ScriptError  # noqa: PLC0415 - only a failure pays for it
+
+    return (ConfigError, ScriptError)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
@@ -73,7 +86,7 @@ def _group() -> click.Group:
         params=[
             click.Option(
                 ["--config", "file"],
-                type=click.Path(path_type=Path),
+                type=click.Path(),
                 metavar="FILE",
                 help="Read FILE instead of recallscope.toml.",
             ),
@@ -91,7 +104,7 @@ def _group() -> click.Group:
 
 
 @click.pass_context
-def _remember(context: click.Context, file: Path | None, assignments: tuple[str, ...]) -> None:
+def _remember(context: click.Context, file: str | None, assignments: tuple[str, ...]) -> None:
     context.obj = Given(file, assignments)
 
 

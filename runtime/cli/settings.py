@@ -25,7 +25,8 @@ def settings_in_force(context: click.Context, flags: Mapping[str, Flag] | None =
     given = context.find_object(Given) or Given(None, ())
     assigned = {key: Flag("--set", value) for key, value in (_assignment(text) for text in given.assignments)}
     own = {key: flag for key, flag in (flags or {}).items() if flag.value is not None}
-    settings = load(environ=os.environ, cwd=Path.cwd(), home=Path.home(), file=given.file, flags={**assigned, **own})
+    file = None if given.file is None else Path(given.file)
+    settings = load(environ=os.environ, cwd=Path.cwd(), home=Path.home(), file=file, flags={**assigned, **own})
     # The rules of a split policy are recall's; a wrong one is told here, before a command does anything.
     PolicySplit.parse(settings.recall.policy, source=settings.source("recall.policy"))
     return settings
