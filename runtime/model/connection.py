@@ -5,6 +5,7 @@ Importing this module imports `openai`, which takes a second: only the construct
 
 import email.utils
 import math
+import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -153,6 +154,13 @@ class Connection:
 
 
 def _text_of(error: BaseException) -> str:
+    """Return what the system said, found at the bottom of the chain, else what the error itself says."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, ConnectionError) and link.errno:
+            return os.strerror(link.errno)
+        group = cast("BaseExceptionGroup[BaseException]", link) if isinstance(link, BaseExceptionGroup) else None
+        link = group.exceptions[0] if group else link.__cause__ or link.__context__
     return str(error) or type(error).__name__
 
 

@@ -151,14 +151,17 @@ class OpenAICompatModel:
         headers = self._headers(request, stream=stream)
         async with AsyncExitStack() as stack:
             while True:
-                body = self._encoder.encode(request, self._dialect, stream=stream)
+                spoken = self._dialect
+                body = self._encoder.encode(request, spoken, stream=stream)
                 try:
                     reply = await stack.enter_async_context(self._connection.post(PATH, body, headers))
                 except ModelStatusError as error:
                     if error.status_code not in REFUSALS_TO_LEARN_FROM:
                         raise
-                    if not self._dialect.learn(str(error), request, stream=stream):
+                    if spoken.after(str(error), request, stream=stream) == spoken:
                         raise
+                    # Another call may have learnt something else meanwhile: both are kept.
+                    self._dialect = self._dialect.after(str(error), request, stream=stream)
                 else:
                     break
             yield reply
@@ -197,8 +200,8 @@ def _where(base_url: str, name: str) -> tuple[str, int, str]:
     """Return host, port, and the URL as errors may show it: without user, password and query."""
     source = f"model {name}"
     allowed = "an address like http://127.0.0.1:8000/v1 or https://api.example.com/v1"
-    parts = urlsplit(base_url)
     try:
+        parts = urlsplit(base_url)
         port = parts.port or DEFAULT_PORTS[parts.scheme]
     except (ValueError, KeyError):
         raise ConfigError(key="base_url", value=base_url, allowed=allowed, source=source) from None

@@ -6,7 +6,7 @@ one join (measured at 440 messages: the body in 0.1 ms instead of 2 ms).
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from recallscope.runtime.messages import AssistantMessage, Message, ToolCall, ToolResultPart, UserMessage
@@ -112,30 +112,23 @@ class FragmentCache(Generic[ValueT]):
             self._size -= len(fragment)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Dialect:
-    """What one endpoint is known to refuse: learnt from its 400s, each thing once."""
+    """What one endpoint is known to refuse, learnt from its 400s."""
 
     stream_usage: bool = True
     json_schema: bool = True
     tokens_key: str = "max_tokens"
 
-    def learn(self, complaint: str, request: ModelRequest, *, stream: bool) -> bool:
-        """Take the text of a 400 and say whether the same request is worth one more try in what is spoken now."""
-        if stream and self.stream_usage and ("stream_options" in complaint or "include_usage" in complaint):
-            self.stream_usage = False
-            return True
-        if (
-            request.response_schema
-            and self.json_schema
-            and ("response_format" in complaint or "json_schema" in complaint)
-        ):
-            self.json_schema = False
-            return True
-        if request.max_tokens and self.tokens_key == "max_tokens" and "max_completion_tokens" in complaint:
-            self.tokens_key = "max_completion_tokens"
-            return True
-        return False
+    def after(self, complaint: str, request: ModelRequest, *, stream: bool) -> "Dialect":
+        """Return what to speak after a 400 to `request` in this dialect; the same if its text names nothing of it."""
+        if stream and ("stream_options" in complaint or "include_usage" in complaint):
+            return replace(self, stream_usage=False)
+        if request.response_schema and ("response_format" in complaint or "json_schema" in complaint):
+            return replace(self, json_schema=False)
+        if request.max_tokens and "max_completion_tokens" in complaint:
+            return replace(self, tokens_key="max_completion_tokens")
+        return self
 
 
 class RequestEncoder:

@@ -1,6 +1,7 @@
 """A TCP server that answers HTTP requests with exactly the bytes a test gives, wrong ones included."""
 
 import json
+import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -82,7 +83,7 @@ def sse(*events: object, done: bool = True, then: str = "close") -> Reply:
 @asynccontextmanager
 async def _serve(*replies: Reply) -> AsyncGenerator[WireServer, None]:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    port = listener.extra(SocketAttribute.local_port)
+    port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - a socket attribute, not Django
     server = WireServer(f"http://127.0.0.1:{port}/v1", list(replies))
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, server.handle)
@@ -111,3 +112,11 @@ def reply_whole() -> Callable[..., Reply]:
 def reply_sse() -> Callable[..., Reply]:
     """Make a streamed reply."""
     return sse
+
+
+@pytest.fixture
+def free_port() -> int:
+    """Find a port of loopback where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
