@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told([error])
     except BaseExceptionGroup as group:
         # A task group wraps what its tasks raise; unwrapped, it is one of the cases above.
-        ours, others = group.split((*_ours(), KeyboardInterrupt))
+        kinds: tuple[type[BaseException], ...] = (*_ours(), KeyboardInterrupt)
+        ours, others = group.split(kinds)
         if others is not None or ours is None:
             raise
         return _told(list(_leaves(ours)))
