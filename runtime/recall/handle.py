@@ -215,12 +215,27 @@ class RecallHandle:
         tried.
         """
         self._check(Move.PREPARE)
+        if point is Point.NONE:
+            raise IllegalMoveError(move=f"{Move.PREPARE} (at no point)", state=self.state, allowed=self._allowed())
+        source = self._source(point)
+        if source is None:
+            return Skip(point, Reason.NOT_SETTLED)
+        if not self._standing(source):
+            return Skip(point, Reason.NOTHING_FOUND)
+        still_open = self.offered(point)
+        if not still_open:
+            return Skip(point, Reason.ALREADY_DELIVERED)
+        checked = [note for note in still_open if note.version not in hold_back]
+        if not checked:
+            return Skip(point, Reason.NOT_SETTLED)
+        fitting, cut = self._fitting(checked)
+        if not fitting:
+            return Skip(point, Reason.OVER_BUDGET)
+        phase, strategy = RecallPhase.FAST, Strategy.LEXICAL
         if self.settled is not None:
-            return self._offer(point, RecallPhase.REFINED, self.settled.notes, self.settled.strategy, hold_back)
-        fast_taken = any(delivery.phase is RecallPhase.FAST for delivery in self.committed)
-        if point is Point.INITIAL and self.fast and not fast_taken:
-            return self._offer(point, RecallPhase.FAST, self.fast, Strategy.LEXICAL, hold_back)
-        return Skip(point, Reason.NOT_SETTLED)
+            phase, strategy = RecallPhase.REFINED, self.settled.strategy
+        self.outstanding = Delivery(point=point, phase=phase, strategy=strategy, notes=fitting, cut=cut)
+        return self.outstanding
 
     def commit(self, delivery: Delivery, *, at: float) -> bool:
         """The model accepted the request that carried `delivery`."""
@@ -255,11 +270,9 @@ class RecallHandle:
 
     # What the facts say
 
-    @property
-    def offered(self) -> tuple[RecalledNote, ...]:
-        """The notes that the next `prepare` would choose from, for the check against their files."""
-        source = self.settled.notes if self.settled is not None else self.fast
-        return tuple(note for note in source if self._is_open(note))
+    def offered(self, point: Point) -> tuple[RecalledNote, ...]:
+        """Return the notes that `prepare` at `point` would choose from now, for the check against their files."""
+        return tuple(note for note in self._source(point) or () if self._is_open(note))
 
     @property
     def phases(self) -> Phase:
@@ -294,7 +307,7 @@ class RecallHandle:
             return Outcome.DELIVERED, self._undelivered_part()
         if self.settled is None:
             return Outcome.DISCARDED, self._close_reason()
-        if self.settled.error is not None and not self.settled.notes:
+        if self.settled.error is not None and not self._standing(self.settled.notes):
             return Outcome.FAILED, self.settled.error
         match self._why_not():
             case Reason.NO_RELEVANT_RESULTS as reason:
@@ -309,7 +322,7 @@ class RecallHandle:
             return Reason.NONE
         if self.settled is None:
             return self._close_reason()
-        if self.settled.error is not None and not self.settled.notes:
+        if self.settled.error is not None and not self._standing(self.settled.notes):
             return self.settled.error
         return self._why_not()
 
@@ -317,36 +330,22 @@ class RecallHandle:
         """Say why no refined note of a settled handle went: the rules 3 to 6, in their order."""
         if self.settled is None or not self._standing(self.settled.notes):
             return Reason.NO_RELEVANT_RESULTS
-        if not self.offered:
+        still_open = [note for note in self.settled.notes if self._is_open(note)]
+        if not still_open:
             return Reason.ALREADY_DELIVERED
-        if not self._fitting(self.offered)[0]:
+        if not self._fitting(still_open)[0]:
             return Reason.OVER_BUDGET
         return self._close_reason()
 
     def _close_reason(self) -> Reason:
         return self.cause.reason if self.cause is not None else Reason.NOT_SETTLED
 
-    def _offer(
-        self,
-        point: Point,
-        phase: RecallPhase,
-        notes: tuple[RecalledNote, ...],
-        strategy: Strategy,
-        hold_back: frozenset[NoteVersion],
-    ) -> Delivery | Skip:
-        if not self._standing(notes):
-            return Skip(point, Reason.NOTHING_FOUND)
-        still_open = [note for note in notes if self._is_open(note)]
-        if not still_open:
-            return Skip(point, Reason.ALREADY_DELIVERED)
-        checked = [note for note in still_open if note.version not in hold_back]
-        if not checked:
-            return Skip(point, Reason.NOT_SETTLED)
-        fitting, cut = self._fitting(checked)
-        if not fitting:
-            return Skip(point, Reason.OVER_BUDGET)
-        self.outstanding = Delivery(point=point, phase=phase, strategy=strategy, notes=fitting, cut=cut)
-        return self.outstanding
+    def _source(self, point: Point) -> tuple[RecalledNote, ...] | None:
+        """Say which result is due at `point`, None while there is none."""
+        if self.settled is not None:
+            return self.settled.notes
+        fast_taken = any(delivery.phase is RecallPhase.FAST for delivery in self.committed)
+        return self.fast if point is Point.INITIAL and self.fast and not fast_taken else None
 
     def _standing(self, notes: Iterable[RecalledNote]) -> bool:
         return any(note.version not in self.withdrawn for note in notes)

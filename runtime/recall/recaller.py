@@ -105,7 +105,7 @@ class Recaller:
         ended_by = EndedBy.CANCELLED
         try:
             ended_by = await _wait(recall, limit)
-            hold_back = await self._check(recall, memory, asked_at + limit)
+            hold_back = await self._check(recall, memory, point, asked_at + limit)
         finally:
             waited = self._observers.now() - asked_at
             if not retry:
@@ -194,14 +194,16 @@ class Recaller:
 
     # The check of what is about to be delivered
 
-    async def _check(self, recall: PendingRecall, memory: Searchable, deadline: float) -> frozenset[NoteVersion]:
+    async def _check(
+        self, recall: PendingRecall, memory: Searchable, point: Point, deadline: float
+    ) -> frozenset[NoteVersion]:
         """Withdraw what is gone or changed on disk; return the versions that could not be checked by `deadline`.
 
         What settles meanwhile is checked as well, while time is left.
         """
         checked: set[NoteVersion] = set()
         with anyio.move_on_after(max(deadline - self._observers.now(), CHECK_SECONDS)):
-            while unchecked := [note.version for note in recall.handle.offered if note.version not in checked]:
+            while unchecked := [note.version for note in recall.handle.offered(point) if note.version not in checked]:
                 try:
                     stale = await memory.stale([recall.notes[version] for version in unchecked])
                 except StoreUnavailableError as error:
@@ -209,7 +211,7 @@ class Recaller:
                     break
                 recall.withdraw(stale)
                 checked.update(unchecked)
-        return frozenset(note.version for note in recall.handle.offered if note.version not in checked)
+        return frozenset(note.version for note in recall.handle.offered(point) if note.version not in checked)
 
 
 async def _wait(recall: PendingRecall, limit: float) -> EndedBy:
