@@ -11,6 +11,7 @@
     │   ├── ModelConnectionError   no answer: refused, reset, name not found, timed out
     │   ├── ModelStatusError       an answer with a status that refuses
     │   └── ModelStreamError       an answer that is no well-formed stream, or stopped early
+    ├── ToolError              a tool cannot do what the model asked; the text is the model's answer, never the turn's end
     └── SessionClosedError     the session was disposed; open a new one
 
 "You" errors say what to change; "the world" errors say what happened and whether a retry can help.
@@ -31,6 +32,7 @@ __all__ = [
     "ScriptError",
     "SessionClosedError",
     "StoreUnavailableError",
+    "ToolError",
 ]
 
 
@@ -134,6 +136,10 @@ class ModelStreamError(ModelError):
         if status_code is not None:
             self.status_code = status_code
             self.retryable = _may_pass(status_code)
+
+
+class ToolError(RecallscopeError):
+    """A tool cannot do what the model asked; the text tells the model why and what is allowed."""
 
 
 class SessionClosedError(RecallscopeError):
