@@ -1,0 +1,320 @@
+"""The catalog's rows: notes in and out, and with each note its words in the index and their frequencies.
+
+The full-text index holds a note as one bag of `<root><field><token>` words, so that the postings of one root and one
+field are a list of their own: no search walks through another project's notes, and a hit says in which field it is.
+"""
+
+import json
+import logging
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recallscope.runtime.errors import StoreUnavailableError
+from recallscope.runtime.memory.catalog_file import Readers, inode_of, open_for_writing
+from recallscope.runtime.memory.frontmatter import dump, load, split
+from recallscope.runtime.memory.noise import is_usage_note
+from recallscope.runtime.memory.note import Note, note_id
+from recallscope.runtime.memory.rank import Field
+from recallscope.runtime.memory.scopes import NoteFile, Root, Skipped
+from recallscope.runtime.memory.tokens import Tokens
+from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
+
+__all__ = ["COLUMNS", "Catalog", "Changes", "Seen", "field_tokens", "index_word", "note_of"]
+
+_log = logging.getLogger(__name__)
+
+COLUMNS = (
+    "id, root, relative, version, title, description, type, keywords, usage_scenarios, pinned, created, updated, "
+    "superseded_by, source, evidence, extra, usage_note"
+)
+"""What `note_of` takes: a row of `notes` without its body."""
+
+_Frequency = tuple[str, str]
+"""A token and the letter of a field, or the empty string for the note as a whole."""
+
+_RACY_NS = 20_000_000
+"""A file that changed this shortly before it was read may change again within one tick of the file system's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the catalog knows of a file: its look when it was read, and whether that look can be trusted."""
+
+    file: NoteFile
+    racy: bool
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one transaction changes in one root."""
+
+    notes: list[tuple[Note, NoteFile]] = field(default_factory=list[tuple[Note, NoteFile]])
+    skipped: list[tuple[Skipped, NoteFile]] = field(default_factory=list[tuple[Skipped, NoteFile]])
+    gone: list[str] = field(default_factory=list[str])
+
+    def __len__(self) -> int:
+        return len(self.notes) + len(self.skipped) + len(self.gone)
+
+
+class Catalog:
+    """The catalog of one base directory: one writing connection behind a lock, and a pool of readers."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tokens = Tokens()
+        self.readers = Readers(path)
+        self._lock = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._inode: int | None = None
+
+    def open(self) -> bool:
+        """Open or make the file, again if another process replaced it; say whether an old one was thrown away.
+
+        Raises:
+            StoreUnavailableError: it can be neither opened nor made.
+        """
+        with self._lock:
+            if self._writer is not None and inode_of(self.path) == self._inode:
+                return False
+            self._close_writer()
+            self._writer, rebuilt = open_for_writing(self.path)
+            self._inode = inode_of(self.path)
+            return rebuilt
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.readers.close()
+        with self._lock:
+            self._close_writer()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend the writing connection inside one transaction; a broken file is marked to be rebuilt at the next `open`.
+
+        Raises:
+            StoreUnavailableError: the catalog cannot be written.
+        """
+        with self._lock:
+            if self._writer is None:
+                raise StoreUnavailableError(f"the memory catalog {self.path} is not open")
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._writer
+                except BaseException:
+                    self._writer.execute("ROLLBACK")
+                    raise
+                self._writer.execute("COMMIT")
+            except sqlite3.Error as error:
+                self.discard_broken(error)
+                raise StoreUnavailableError(f"the memory catalog {self.path} cannot be written: {error}") from error
+
+    def discard_broken(self, error: BaseException) -> None:
+        """Remove the file if `error` says that its content is broken; the next `open` makes a new one."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            _log.warning("the memory catalog %s is broken and will be rebuilt from the notes: %s", self.path, error)
+            self.path.unlink(missing_ok=True)
+
+    def root_id(self, root: Path) -> int:
+        """Return the number of `root`, given now if it has none."""
+        with self.writing() as writer:
+            writer.execute("INSERT OR IGNORE INTO roots (path) VALUES (?)", (str(root),))
+            return int(writer.execute("SELECT id FROM roots WHERE path = ?", (str(root),)).fetchone()[0])
+
+    def seen(self, root: int) -> tuple[dict[str, Seen], dict[str, Seen]]:
+        """Return what is known of the files of `root`: those that are notes, and those that were skipped."""
+        with self.readers.borrow() as reader:
+            notes = {
+                row[0]: Seen(NoteFile(*row[:4]), bool(row[4]))
+                for row in reader.execute(
+                    "SELECT relative, mtime_ns, size, inode, racy FROM notes WHERE root = ?", (root,)
+                )
+            }
+            skipped = {
+                row[0]: Seen(NoteFile(*row), racy=False)
+                for row in reader.execute("SELECT relative, mtime_ns, size, inode FROM skipped WHERE root = ?", (root,))
+            }
+        return notes, skipped
+
+    def skipped(self, root: int) -> tuple[Skipped, ...]:
+        """Return the files of `root` that could not be read as notes."""
+        with self.readers.borrow() as reader:
+            rows = reader.execute("SELECT relative, why FROM skipped WHERE root = ? ORDER BY relative", (root,))
+            return tuple(Skipped(*row) for row in rows)
+
+    def count(self, root: int) -> int:
+        """Return how many notes of `root` stand in the catalog."""
+        with self.readers.borrow() as reader:
+            row = reader.execute("SELECT notes FROM roots WHERE id = ?", (root,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def newest(self, root: int, of: Root, limit: int) -> tuple[Note, ...]:
+        """Return the notes of `root` that were updated last, newest first, without their bodies."""
+        with self.readers.borrow() as reader:
+            rows = reader.execute(
+                f"SELECT {COLUMNS} FROM notes WHERE root = ? ORDER BY updated DESC, relative LIMIT ?",  # noqa: S608 - a constant
+                (root, limit),
+            )
+            return tuple(note_of(row, of) for row in rows)
+
+    def apply(self, root: int, changes: Changes) -> None:
+        """Write `changes` in one transaction.
+
+        Raises:
+            StoreUnavailableError: the catalog cannot be written.
+        """
+        frequencies: Counter[_Frequency] = Counter()
+        with self.writing() as writer:
+            before = writer.total_changes
+            removed = sum(self._remove(writer, root, relative, frequencies) for relative in changes.gone)
+            removed += sum(self._remove(writer, root, note.relative, frequencies) for note, _ in changes.notes)
+            removed += sum(self._remove(writer, root, skip.path, frequencies) for skip, _ in changes.skipped)
+            for entry in changes.notes:
+                self._insert(writer, root, entry, frequencies)
+            writer.executemany(
+                "INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?, ?)",
+                [(root, skip.path, file.mtime_ns, file.size, file.inode, skip.why) for skip, file in changes.skipped],
+            )
+            _count_words(writer, root, frequencies)
+            if writer.total_changes != before:
+                writer.execute("UPDATE roots SET notes = notes + ? WHERE id = ?", (len(changes.notes) - removed, root))
+
+    def _insert(
+        self, writer: sqlite3.Connection, root: int, entry: tuple[Note, NoteFile], frequencies: "Counter[_Frequency]"
+    ) -> None:
+        note, file = entry
+        row = {
+            "root": root,
+            "relative": note.relative,
+            "mtime_ns": file.mtime_ns,
+            "size": file.size,
+            "inode": file.inode,
+            "racy": file.mtime_ns > time.time_ns() - _RACY_NS,
+            "version": note.version,
+            "title": note.title,
+            "description": note.description,
+            "type": str(note.type),
+            "keywords": json.dumps(note.keywords),
+            "usage_scenarios": json.dumps(note.usage_scenarios),
+            "pinned": note.pinned,
+            "created": note.created,
+            "updated": note.updated,
+            "superseded_by": note.superseded_by,
+            "source": str(note.source) if note.source else None,
+            "evidence": note.evidence,
+            "extra": dump(note.extra) if note.extra else None,
+            "usage_note": is_usage_note(note),
+        }
+        cursor = writer.execute(
+            f"INSERT INTO notes ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})",  # noqa: S608 - our names
+            row,
+        )
+        writer.execute("INSERT INTO bodies VALUES (?, ?)", (cursor.lastrowid, note.body))
+        bag = self._words(root, note, frequencies, +1)
+        writer.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (cursor.lastrowid, bag))
+
+    def _remove(self, writer: sqlite3.Connection, root: int, relative: str, frequencies: "Counter[_Frequency]") -> int:
+        writer.execute("DELETE FROM skipped WHERE root = ? AND relative = ?", (root, relative))
+        row = writer.execute(
+            f"SELECT {COLUMNS}, body FROM notes JOIN bodies USING (id) WHERE root = ? AND relative = ?",  # noqa: S608 - a constant
+            (root, relative),
+        ).fetchone()
+        if row is None:
+            return 0
+        note = note_of(row, None, row[-1])
+        bag = self._words(root, note, frequencies, -1)
+        writer.execute("INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)", (row[0], bag))
+        writer.execute("DELETE FROM bodies WHERE id = ?", (row[0],))
+        writer.execute("DELETE FROM notes WHERE id = ?", (row[0],))
+        return 1
+
+    def _words(self, root: int, note: Note, frequencies: "Counter[_Frequency]", sign: int) -> str:
+        bag: list[str] = []
+        anywhere: dict[str, None] = {}
+        for part, tokens in field_tokens(self.tokens, note).items():
+            for token in tokens:
+                frequencies[token, part.value] += sign
+                bag.append(index_word(root, part, token))
+            anywhere |= tokens
+        for token in anywhere:
+            frequencies[token, ""] += sign
+        return " ".join(bag)
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def field_tokens(tokens: Tokens, note: Note) -> Mapping[Field, dict[str, None]]:
+    """Return the tokens of each field of `note`."""
+    return {
+        Field.TITLE: tokens.of(note.title),
+        Field.KEYWORDS: tokens.of("\n".join((*note.keywords, *note.usage_scenarios))),
+        Field.DESCRIPTION: tokens.of(note.description),
+        Field.BODY: tokens.of(note.body),
+    }
+
+
+def index_word(root: int, part: Field, token: str) -> str:
+    """Return the word of the index that stands for `token` in a field of a root's notes."""
+    return f"{root}{part.value}{token}"
+
+
+def note_of(row: Sequence[Any], root: Root | None, body: str = "") -> Note:
+    """Make the note of a row of `COLUMNS`; without a root it has no true scope and path."""
+    where = root or _NOWHERE
+    return Note(
+        id=note_id(where.scope, row[2]),
+        version=row[3],
+        scope=where.scope,
+        path=where.path / row[2],
+        relative=row[2],
+        title=row[4],
+        description=row[5],
+        type=NoteType(row[6]),
+        keywords=_strings(row[7]),
+        usage_scenarios=_strings(row[8]),
+        body=body,
+        pinned=bool(row[9]),
+        created=row[10],
+        updated=row[11],
+        superseded_by=row[12],
+        source=NoteSource(row[13]) if row[13] else None,
+        evidence=row[14],
+        extra=dict(load(split(row[15])[0] or "").typed) if row[15] else {},
+    )
+
+
+def _strings(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text)) if text != "[]" else ()
+
+
+def _count_words(writer: sqlite3.Connection, root: int, frequencies: "Counter[_Frequency]") -> None:
+    changed: dict[str, dict[str, int]] = {}
+    for (token, letter), number in frequencies.items():
+        if number:
+            changed.setdefault(token, {})[letter] = number
+    rows: Iterable[tuple[Any, ...]] = [
+        (root, token, *(numbers.get(letter, 0) for letter in ("", "t", "k", "d", "b")))
+        for token, numbers in sorted(changed.items())
+    ]
+    writer.executemany(
+        "INSERT INTO terms VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (root, term) DO UPDATE SET "
+        "documents = documents + excluded.documents, t = t + excluded.t, k = k + excluded.k, "
+        "d = d + excluded.d, b = b + excluded.b",
+        rows,
+    )
+    gone = [(root, token) for token, numbers in changed.items() if numbers.get("", 0) < 0]
+    writer.executemany("DELETE FROM terms WHERE root = ? AND term = ? AND documents <= 0", gone)
+
+
+_NOWHERE = Root(ScopeName.PROJECT, Path())

@@ -1,0 +1,29 @@
+"""What a search found, as the JSON that `recallscope recall --json` prints."""
+
+from typing import Any
+
+from recallscope.runtime.memory.memory import Memory
+from recallscope.runtime.memory.search import Found, Hit
+
+__all__ = ["describe", "describe_hit"]
+
+
+def describe_hit(hit: Hit) -> dict[str, Any]:
+    """Return one note: path below its root, title, type and score."""
+    note = hit.note
+    return {"path": note.relative, "title": note.title, "type": str(note.type), "score": round(hit.score, 4)}
+
+
+def describe(found: Found, seconds: float, memory: Memory) -> dict[str, Any]:
+    """Return `fast`, `runners_up` and `catalog`; `seconds` is the time from begin to the fast result.
+
+    The runners-up are the matches that the fast result left out: those above the threshold first, then those below.
+    """
+    return {
+        "fast": {"notes": [describe_hit(hit) for hit in found.fast], "seconds": seconds},
+        "runners_up": [describe_hit(hit) for hit in (*found.lexical[len(found.fast) :], *found.runners_up)],
+        "catalog": {
+            "notes": memory.notes,
+            "skipped": [{"path": skip.path, "why": skip.why} for skip in memory.skipped],
+        },
+    }

@@ -1,0 +1,275 @@
+"""One search in the catalog, in a worker thread: from the words of a query to ranked notes.
+
+Only the postings of telling words are read, the most telling first, until a budget of them is spent: what a frequent
+word would add to the order is little, and reading it is what makes a search slow. The best notes are then scored again
+from their own text, so that a pruned word counts where it matters.
+"""
+
+import heapq
+import itertools
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from recallscope.runtime.memory.catalog import COLUMNS, Catalog, field_tokens, index_word, note_of
+from recallscope.runtime.memory.noise import mentions
+from recallscope.runtime.memory.note import Note
+from recallscope.runtime.memory.rank import RELATED, Field, Term, terms, threshold
+from recallscope.runtime.memory.scopes import Root
+from recallscope.runtime.memory.search import Found, Hit
+from recallscope.runtime.memory.tokens import QueryToken
+from recallscope.runtime.messages import NoteVersion
+
+__all__ = ["CANDIDATES", "FAST", "LEXICAL", "RESERVE", "Lookup"]
+
+FAST = 2
+LEXICAL = 5
+CANDIDATES = 200
+RESERVE = 20
+RUNNERS_UP = 10
+
+POSTINGS = 8_000
+"""How many postings one search may read: about 1 microsecond each."""
+
+_RESCORED = 30
+_FETCHED = 240
+_STEPS_BETWEEN_CHECKS = 2_000
+_IDS_AT_ONCE = 900
+
+
+@dataclass(slots=True)
+class _Matches:
+    """What the index said: per query word the notes that hold it and the strongest field that was read."""
+
+    strengths: dict[str, dict[int, float]] = field(default_factory=dict[str, dict[int, float]])
+    pruned: bool = False
+    partial: bool = False
+
+    def totals(self, words: Sequence[Term]) -> dict[int, float]:
+        totals: dict[int, float] = {}
+        for word in words:
+            worth = word.worth
+            for number, strength in self.strengths.get(word.text, {}).items():
+                totals[number] = totals.get(number, 0.0) + worth * strength
+        return totals
+
+
+@dataclass(slots=True, kw_only=True)
+class Lookup:
+    """A search under way; `stop` may be called from any thread."""
+
+    catalog: Catalog
+    roots: Mapping[int, Root]
+    query: str
+    exclude: frozenset[NoteVersion]
+    tools: frozenset[str]
+    deadline: float | None = None
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _connection: sqlite3.Connection | None = None
+
+    def stop(self) -> None:
+        """Make `run` return soon with what it has."""
+        self._stopped.set()
+        connection = self._connection
+        if connection is not None:
+            connection.interrupt()
+
+    def run(self) -> Found:
+        """Search.
+
+        Raises:
+            StoreUnavailableError: the catalog cannot be read.
+        """
+        tokens = self.catalog.tokens.query(self.query)
+        until = None if self.deadline is None else time.monotonic() + self.deadline
+        with self.catalog.readers.borrow() as connection:
+            self._connection = connection
+            try:
+                words, matches = self._match(connection, tokens, until)
+                return self._rank(connection, words, matches, threshold(tokens))
+            finally:
+                self._connection = None
+
+    def _match(
+        self, connection: sqlite3.Connection, tokens: Sequence[QueryToken], until: float | None
+    ) -> tuple[tuple[Term, ...], _Matches]:
+        matches = _Matches()
+        words: tuple[Term, ...] = ()
+        with self._interruptible(connection, until):
+            try:
+                frequencies, notes = self._frequencies(connection, tokens)
+                documents = {token: sum(row[0] for row in rows.values()) for token, rows in frequencies.items()}
+                words = terms(tokens, documents, notes)
+                self._read_postings(connection, words, frequencies, matches)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                    raise
+                matches.partial = True
+        return words, matches
+
+    @contextmanager
+    def _interruptible(self, connection: sqlite3.Connection, until: float | None) -> Iterator[None]:
+        def over() -> int:
+            return int(self._stopped.is_set() or (until is not None and time.monotonic() >= until))
+
+        connection.set_progress_handler(over, _STEPS_BETWEEN_CHECKS)
+        try:
+            yield
+        finally:
+            connection.set_progress_handler(None, 0)
+
+    def _frequencies(
+        self, connection: sqlite3.Connection, tokens: Sequence[QueryToken]
+    ) -> tuple[dict[str, dict[int, tuple[int, ...]]], int]:
+        """Return per token and root in how many notes it stands (anywhere, then per field), and the notes in all."""
+        found: dict[str, dict[int, tuple[int, ...]]] = {}
+        roots = ",".join(str(number) for number in self.roots)
+        marks = ",".join("?" * len(tokens))
+        rows = connection.execute(
+            f"SELECT term, root, documents, t, k, d, b FROM terms WHERE root IN ({roots}) AND term IN ({marks})",  # noqa: S608 - numbers and marks
+            [token.text for token in tokens],
+        )
+        for term, root, *counts in rows:
+            found.setdefault(term, {})[root] = tuple(counts)
+        notes = connection.execute(f"SELECT sum(notes) FROM roots WHERE id IN ({roots})").fetchone()[0]  # noqa: S608 - numbers
+        return found, int(notes or 0)
+
+    def _read_postings(
+        self,
+        connection: sqlite3.Connection,
+        words: Sequence[Term],
+        frequencies: Mapping[str, Mapping[int, tuple[int, ...]]],
+        matches: _Matches,
+    ) -> None:
+        lists = [
+            (word.worth * part.strength, word.text, part, root, counts[place])
+            for word in words
+            for root, counts in frequencies[word.text].items()
+            for place, part in enumerate(Field, start=1)
+            if counts[place]
+        ]
+        lists.sort(key=lambda entry: (-entry[0], entry[1]))
+        left = POSTINGS
+        for position, (_, word, part, root, documents) in enumerate(lists):
+            if documents > left and position:
+                matches.pruned = True
+                continue
+            left -= documents
+            known = matches.strengths.setdefault(word, {})
+            strength = part.strength
+            for (number,) in connection.execute(
+                "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
+                (f'"{index_word(root, part, word)}"', POSTINGS),
+            ):
+                if known.get(number, 0.0) < strength:
+                    known[number] = strength
+            if self._stopped.is_set():
+                matches.partial = True
+                return
+
+    def _rank(self, connection: sqlite3.Connection, words: Sequence[Term], matches: _Matches, least: float) -> Found:
+        totals = matches.totals(words)
+        best = heapq.nlargest(_FETCHED, totals, key=totals.__getitem__)
+        notes = self._fetch(connection, best)
+        if matches.pruned and not matches.partial:
+            self._rescore([number for number in best if number in notes][:_RESCORED], notes, words, matches, totals)
+        ranked = [Hit(note, round(totals[number], 4)) for number, note in notes.items()]
+        ranked.sort(key=lambda hit: (-hit.score, -hit.note.updated, hit.note.id))
+        current = [hit for hit in ranked if hit.note.superseded_by is None]
+        above = [hit for hit in current if hit.score >= least][:LEXICAL]
+        below = [hit for hit in ranked if hit.score < least or hit.note.superseded_by is not None][:RUNNERS_UP]
+        bodies = self._bodies(connection, [hit.note for hit in (*above, *below)])
+        lexical = tuple(Hit(bodies[hit.note.id], hit.score) for hit in above if hit.note.id in bodies)
+        fast = tuple(hit for hit in lexical[:FAST] if hit.score >= RELATED * lexical[0].score)
+        return Found(
+            fast=fast,
+            lexical=lexical,
+            candidates=self._candidates(connection, [hit.note for hit in current], partial=matches.partial),
+            runners_up=tuple(Hit(bodies[hit.note.id], hit.score) for hit in below if hit.note.id in bodies),
+            partial=matches.partial,
+        )
+
+    def _rescore(
+        self,
+        numbers: Sequence[int],
+        notes: Mapping[int, Note],
+        words: Sequence[Term],
+        matches: _Matches,
+        totals: dict[int, float],
+    ) -> None:
+        """Score the heads of the best notes exactly; of pruned words only their place in a body stays out."""
+        for number in numbers:
+            fields = field_tokens(self.catalog.tokens, notes[number])
+            total = 0.0
+            for word in words:
+                head = next((part.strength for part in Field if word.text in fields[part]), 0.0)
+                total += word.worth * max(head, matches.strengths.get(word.text, {}).get(number, 0.0))
+            totals[number] = total
+
+    def _fetch(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Note]:
+        """Return the notes with these numbers, without bodies, less those excluded and the noise of recent tools."""
+        found: dict[int, Note] = {}
+        for at in range(0, len(numbers), _IDS_AT_ONCE):
+            ids = ",".join(str(number) for number in numbers[at : at + _IDS_AT_ONCE])
+            rows = connection.execute(f"SELECT {COLUMNS} FROM notes WHERE id IN ({ids})").fetchall()  # noqa: S608 - numbers
+            for row in rows:
+                note = self._wanted(connection, row)
+                if note is not None:
+                    found[row[0]] = note
+        return found
+
+    def _wanted(self, connection: sqlite3.Connection, row: Sequence[object]) -> Note | None:
+        root = self.roots.get(int(str(row[1])))
+        if root is None:
+            return None
+        note = note_of(row, root)
+        if self.exclude and note.note_version in self.exclude:
+            return None
+        if row[-1] and self.tools:
+            body = connection.execute("SELECT body FROM bodies WHERE id = ?", (row[0],)).fetchone()
+            if mentions(note_of(row, root, body[0] if body else ""), self.tools):
+                return None
+        return note
+
+    def _bodies(self, connection: sqlite3.Connection, notes: Sequence[Note]) -> dict[str, Note]:
+        return {note.id: note for note in load_notes(connection, self.roots, notes)}
+
+    def _candidates(
+        self, connection: sqlite3.Connection, lexical: Sequence[Note], *, partial: bool
+    ) -> tuple[Note, ...]:
+        """Interleave the matches with the newest notes, so that a manifest cut short still holds both."""
+        if partial:
+            return tuple(lexical[:CANDIDATES])
+        matched = list(lexical[: CANDIDATES - RESERVE])
+        ids = {note.id for note in matched}
+        recent: list[Note] = []
+        for number in self.roots:
+            rows = connection.execute(
+                f"SELECT {COLUMNS} FROM notes WHERE root = ? ORDER BY updated DESC LIMIT ?",  # noqa: S608 - a constant
+                (number, CANDIDATES),
+            ).fetchall()
+            recent.extend(note for row in rows if (note := self._wanted(connection, row)) is not None)
+        recent = [note for note in recent if note.id not in ids and note.superseded_by is None]
+        recent.sort(key=lambda note: (-note.updated, note.id))
+        pairs = itertools.zip_longest(matched, recent[: CANDIDATES - len(matched)])
+        return tuple(note for pair in pairs for note in pair if note is not None)
+
+
+def load_notes(connection: sqlite3.Connection, roots: Mapping[int, Root], notes: Sequence[Note]) -> tuple[Note, ...]:
+    """Return `notes` as they stand in the catalog, with bodies, in order, without those that are gone."""
+    numbers = {(root.scope, root.path): number for number, root in roots.items()}
+    loaded: list[Note] = []
+    for note in notes:
+        root = next((root for root in roots.values() if root.scope == note.scope), None)
+        if root is None:
+            continue
+        row = connection.execute(
+            f"SELECT {COLUMNS}, body FROM notes JOIN bodies USING (id) WHERE root = ? AND relative = ?",  # noqa: S608 - a constant
+            (numbers[root.scope, root.path], note.relative),
+        ).fetchone()
+        if row is not None:
+            loaded.append(note_of(row, root, row[-1]))
+    return tuple(loaded)

@@ -1,0 +1,83 @@
+"""How well a note answers a query: rarity, the field where a word stands, and the threshold below which we are silent.
+
+Each word of the query counts once, in the strongest field where it stands: its nature (`tokens`) times its rarity in
+this memory times the field. The type never counts, and recency only parts equals.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from recallscope.runtime.memory.tokens import QueryToken
+
+__all__ = ["RELATED", "Field", "Term", "rarity", "score", "terms", "threshold"]
+
+
+class Field(Enum):
+    """A field of a note with its letter in the index; the strongest comes first."""
+
+    TITLE = "t"
+    KEYWORDS = "k"
+    DESCRIPTION = "d"
+    BODY = "b"
+
+    @property
+    def strength(self) -> float:
+        """Return what a word in this field counts, in the title 1."""
+        return _STRENGTH[self]
+
+
+_STRENGTH: Final = {Field.TITLE: 1.0, Field.KEYWORDS: 0.95, Field.DESCRIPTION: 0.6, Field.BODY: 0.4}
+
+RELATED: Final = 0.6
+"""A second note goes with the first into the fast result if it has this share of its score."""
+
+_THRESHOLD: Final = 0.7
+_WORDS_WITHOUT_SURCHARGE: Final = 10
+_SURCHARGE: Final = 0.35
+_SMALL_MEMORY: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A token of a query with what it is worth in this memory: its nature times its rarity."""
+
+    text: str
+    worth: float
+
+
+def rarity(documents: int, notes: int) -> float:
+    """Return how much a word tells that stands in `documents` of `notes` notes: 1 for a single note, 0 for all.
+
+    A memory of a few notes cannot tell a rare word from a common one, so it is taken as one of 200, and the share of
+    notes with the word counts against it directly.
+    """
+    if documents <= 0 or notes <= 0:
+        return 0.0
+    size = max(notes, _SMALL_MEMORY, documents)
+    share = (documents - 1) / max(notes, documents)
+    return math.log(size / documents) / math.log(size) * (1 - share)
+
+
+def terms(tokens: Sequence[QueryToken], documents: Mapping[str, int], notes: int) -> tuple[Term, ...]:
+    """Return the tokens that stand in this memory and tell anything, the most telling first."""
+    found = (Term(token.text, token.weight * rarity(documents.get(token.text, 0), notes)) for token in tokens)
+    return tuple(sorted((term for term in found if term.worth > 0), key=lambda term: (-term.worth, term.text)))
+
+
+def score(query: Sequence[Term], fields: Mapping[Field, AbstractSet[str]]) -> float:
+    """Return the score of a note whose fields hold these tokens."""
+    total = 0.0
+    for term in query:
+        strength = next((field.strength for field in Field if term.text in fields.get(field, ())), 0.0)
+        total += term.worth * strength
+    return round(total, 4)
+
+
+def threshold(tokens: Sequence[QueryToken]) -> float:
+    """Return the score from which a note is worth delivering; a long prompt meets more words by accident."""
+    length = sum(token.weight for token in tokens)
+    return _THRESHOLD * (1 + _SURCHARGE * math.log2(max(1.0, length / _WORDS_WITHOUT_SURCHARGE)))

@@ -1,0 +1,233 @@
+"""Where notes live: base directory, project key, the roots of the scopes, and the safe enumeration of a root."""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recallscope.runtime.errors import MemoryWriteError
+from recallscope.runtime.terms import ScopeName
+
+__all__ = [
+    "INDEX_NAME",
+    "Listing",
+    "MemoryRoots",
+    "NoteFile",
+    "Root",
+    "Skipped",
+    "catalog_path",
+    "confined",
+    "default_base",
+    "default_cache",
+    "list_notes",
+    "project_key",
+]
+
+INDEX_NAME = "MEMORY.md"
+"""The generated index of a root; never a note."""
+
+MAX_DEPTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The directory whose notes belong to a scope; it may not exist yet."""
+
+    scope: ScopeName
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRoots:
+    """The memory that one engine works with. `base` names the catalog that it shares with other projects."""
+
+    project: Path | None = None
+    user: Path | None = None
+    base: Path | None = None
+
+    @classmethod
+    def below(cls, base: Path, workspace: Path, *, by: str = "git-root") -> "MemoryRoots":
+        """Return the roots of `workspace` below `base`; `by` is `git-root` or `workspace` (see `project_key`)."""
+        project = base / "projects" / project_key(workspace, by=by) / "memory"
+        return cls(project=project, user=base / "memory", base=base)
+
+    @property
+    def roots(self) -> tuple[Root, ...]:
+        """Return the roots, absolute and with the links in their own paths followed, project first."""
+        found = ((ScopeName.PROJECT, self.project), (ScopeName.USER, self.user))
+        return tuple(Root(scope, path.expanduser().resolve()) for scope, path in found if path is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A path below a root that could not be read as a note, and why."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NoteFile:
+    """A file that may hold a note, as the file system showed it; `relative` uses forward slashes."""
+
+    relative: str
+    mtime_ns: int
+    size: int
+    inode: int
+
+    @classmethod
+    def of(cls, relative: str, status: os.stat_result) -> "NoteFile":
+        """Return what `status` says of the file; the inode is cut to 63 bits, which is what a database holds."""
+        return cls(relative, status.st_mtime_ns, status.st_size, status.st_ino & 0x7FFF_FFFF_FFFF_FFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What stands below a root. Below the folders in `unlisted` there may be more."""
+
+    files: Mapping[str, NoteFile]
+    skipped: tuple[Skipped, ...] = ()
+    unlisted: tuple[str, ...] = field(default=())
+
+
+def default_base() -> Path:
+    """Return the base directory where none is configured: `~/.recallscope`."""
+    return Path.home() / ".recallscope"
+
+
+def default_cache(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the local cache directory of this program: `$XDG_CACHE_HOME/recallscope`, else `~/.cache/recallscope`."""
+    configured = Path(environment.get("XDG_CACHE_HOME", ""))
+    return (configured if configured.is_absolute() else Path.home() / ".cache") / "recallscope"
+
+
+def catalog_path(roots: MemoryRoots, cache: Path | None = None) -> Path:
+    """Return where the catalog over `roots` lies: below `cache` (`default_cache`), named by a hash of the base.
+
+    The catalog is derived: it never lies in a memory directory, never travels with it, and should not lie on a network
+    file system.
+    """
+    base = roots.base or roots.project or roots.user or default_base()
+    name = hashlib.blake2b(os.fsencode(base.expanduser().resolve()), digest_size=8).hexdigest()
+    return (cache or default_cache()) / name / "catalog.sqlite3"
+
+
+def project_key(workspace: Path, *, by: str = "git-root") -> str:
+    """Return the folder name that stands for the project of `workspace`.
+
+    It is the path of the nearest directory with a `.git` entry (of `workspace` itself where there is none, or with
+    `by="workspace"`), other characters than letters and digits turned into `-`, and a hash of the path, so that
+    directories that differ in punctuation alone do not share their memory.
+    """
+    path = workspace.expanduser().resolve()
+    if by == "git-root":
+        path = next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), path)
+    readable = re.sub(r"[^0-9A-Za-z]+", "-", str(path)).strip("-")[-80:]
+    return f"{readable}-{hashlib.blake2b(os.fsencode(path), digest_size=4).hexdigest()}"
+
+
+def list_notes(root: Path) -> Listing:
+    """List the note files below `root`: `.md` in any folder, hidden names and `MEMORY.md` left out.
+
+    Symbolic links are not followed: one that stays inside the root is passed over (its target is listed under its
+    own name), one that leaves it is skipped and named, like pipes, devices and names that are not UTF-8. A root that
+    does not exist has no notes.
+
+    Raises:
+        OSError: the root exists and cannot be listed.
+    """
+    files: dict[str, NoteFile] = {}
+    skipped: list[Skipped] = []
+    unlisted: list[str] = []
+    pending = [("", 0)]
+    while pending:
+        folder, depth = pending.pop()
+        try:
+            with os.scandir(root / folder) as entries:
+                for entry in entries:
+                    if not entry.name.startswith("."):
+                        pending.extend((below, depth + 1) for below in _take(entry, folder, root, files, skipped))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if not folder:
+                raise
+            unlisted.append(folder)
+            skipped.append(Skipped(folder, f"the folder cannot be listed: {error.strerror}"))
+        if depth > MAX_DEPTH and pending:
+            deeper = [path for path, level in pending if level > MAX_DEPTH]
+            pending = [(path, level) for path, level in pending if level <= MAX_DEPTH]
+            skipped.extend(Skipped(path, f"it lies more than {MAX_DEPTH} folders deep") for path in deeper)
+    return Listing(files, tuple(sorted(skipped, key=lambda skip: skip.path)), tuple(unlisted))
+
+
+def _take(
+    entry: "os.DirEntry[str]", folder: str, root: Path, files: dict[str, NoteFile], skipped: list[Skipped]
+) -> Iterator[str]:
+    """Sort one entry into `files` or `skipped`, or yield it as a folder to list."""
+    relative = f"{folder}/{entry.name}" if folder else entry.name
+    is_note = entry.name.lower().endswith(".md") and entry.name != INDEX_NAME
+    try:
+        relative.encode()
+    except UnicodeEncodeError:
+        if is_note:
+            skipped.append(Skipped(os.fsencode(relative).decode(errors="backslashreplace"), "its name is not UTF-8"))
+        return
+    try:
+        if entry.is_symlink():
+            if _leaves(Path(entry.path), root):
+                skipped.append(Skipped(relative, "it is a symbolic link that leaves the memory folder"))
+        elif entry.is_dir(follow_symlinks=False):
+            yield relative
+        elif is_note:
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
+                files[relative] = NoteFile.of(relative, status)
+            else:
+                skipped.append(Skipped(relative, "it is no regular file"))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        skipped.append(Skipped(relative, f"it cannot be looked at: {error.strerror}"))
+
+
+def _leaves(link: Path, root: Path) -> bool:
+    try:
+        return not link.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # a loop of links
+        return True
+
+
+def confined(root: Path, relative: str) -> Path:
+    """Return the path of the note `relative` below `root`, made sure that a write there stays below it.
+
+    Raises:
+        MemoryWriteError: absolute, with `..`, hidden, no `.md`, the index itself, or through a symbolic link.
+    """
+    parts = relative.split("/")
+    problem = None
+    if not relative or relative.startswith("/") or "\\" in relative or "\0" in relative:
+        problem = "it is no path below the memory folder with forward slashes"
+    elif any(part in {"", ".", ".."} for part in parts):
+        problem = "it holds an empty, `.` or `..` folder"
+    elif any(part.startswith(".") for part in parts):
+        problem = "it has a hidden name, which is never read as a note"
+    elif not parts[-1].lower().endswith(".md") or parts[-1] == INDEX_NAME:
+        problem = f"a note's file ends with .md and is not {INDEX_NAME}"
+    elif any(len(part.encode(errors="replace")) > 200 for part in parts) or len(parts) > MAX_DEPTH:  # noqa: PLR2004 - file systems allow 255
+        problem = "its name is too long or too deep"
+    if problem is not None:
+        raise MemoryWriteError(path=relative, problem=problem, remedy="give a path such as project/some-fact.md")
+    path = root
+    for part in parts:
+        path /= part
+        if path.is_symlink():
+            raise MemoryWriteError(
+                path=relative,
+                problem=f"{path.name} is a symbolic link, and a write through it could leave the memory folder",
+                remedy="write to the folder that it points to, or replace the link",
+            )
+    return path
