@@ -8,32 +8,18 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from recallscope.telemetry import names
+from recallscope.telemetry.flow import Flow
 
-__all__ = ["ExportQueue", "Flow", "SpanQueueProcessor"]
+__all__ = ["ExportQueue", "SpanQueueProcessor"]
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """What became of one signal's items: passed on, and lost by reason."""
-
-    signal: str
-    exported: int
-    lost: tuple[tuple[str, int], ...]
-
-    @property
-    def lost_items(self) -> int:
-        """All losses together."""
-        return sum(number for _, number in self.lost)
 
 
 class ExportQueue(Generic[T]):

@@ -28,7 +28,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
-from recallscope.telemetry.names import prometheus_family, prometheus_label
+from recallscope.telemetry.metric import prometheus_family, prometheus_label
 
 __all__ = ["ExemplarReader", "MetricsServer"]
 

@@ -10,7 +10,7 @@ from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from opentelemetry.util.types import AttributeValue
 
-from recallscope.telemetry.names import Metric
+from recallscope.telemetry.metric import Metric
 
 __all__ = [
     "ExemplarCounter",

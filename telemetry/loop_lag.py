@@ -8,7 +8,7 @@ could run. Per interval one number is recorded: the worst that ready work can ha
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ class _SelectorWatch:
         return worst
 
     @contextmanager
-    def installed(self, selector: Any) -> Iterator[None]:
+    def installed(self, selector: Any) -> Generator[None]:
         """Watch `selector` inside the block; None: watch nothing."""
         if selector is None:
             yield

@@ -1,11 +1,9 @@
 """Counts what metric exports become of: points that arrived, points that did not."""
 
-from collections.abc import Callable
-
 from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
 
 from recallscope.telemetry import names
-from recallscope.telemetry.export_queue import Flow
+from recallscope.telemetry.flow import Flow
 
 __all__ = ["MetricFlow"]
 
@@ -18,15 +16,17 @@ class MetricFlow:
         self._failed = 0
         self._in_flight = 0
 
-    def count(self, data: MetricsData, export: Callable[[], MetricExportResult]) -> MetricExportResult:
-        """Call `export`, count the points of `data` by its result, and return that."""
+    def begin(self, data: MetricsData) -> None:
+        """Note that the points of `data` are on their way."""
         self._in_flight = sum(
             len(metric.data.data_points)
             for resource in data.resource_metrics
             for scope in resource.scope_metrics
             for metric in scope.metrics
         )
-        result = export()
+
+    def end(self, result: MetricExportResult) -> MetricExportResult:
+        """Count the points on their way by `result`, and return it."""
         if result is MetricExportResult.SUCCESS:
             self._exported += self._in_flight
         else:

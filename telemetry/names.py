@@ -5,10 +5,9 @@ constants still carry older ones), the rest stands under `recallscope.*`. `docs/
 and a test compares both. Durations are seconds; labels hold enum values or configuration, never ids or text.
 """
 
-import re
-from dataclasses import dataclass
-from enum import StrEnum, unique
 from typing import Final
+
+from recallscope.telemetry.metric import Metric, counter, gauge, histogram, up_down
 
 SCOPE: Final = "recallscope"
 """The instrumentation scope of the tracer, the meter and the logger."""
@@ -32,81 +31,6 @@ OTHER_TOOL: Final = "_other"
 """The tool label of a name that no tool is registered under."""
 
 
-@unique
-class MetricKind(StrEnum):
-    """What an instrument is."""
-
-    HISTOGRAM = "histogram"
-    COUNTER = "counter"
-    UP_DOWN_COUNTER = "up_down_counter"
-    GAUGE = "gauge"
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric: what it is called, what it is, and which labels it may carry."""
-
-    name: str
-    kind: MetricKind
-    unit: str
-    description: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-
-    @property
-    def prometheus(self) -> str:
-        """The name in PromQL; a histogram adds `_bucket`, `_count` and `_sum` to it."""
-        family = prometheus_family(self.name, self.unit, gauge=self.kind is MetricKind.GAUGE)
-        return f"{family}_total" if self.kind is MetricKind.COUNTER else family
-
-
-def prometheus_label(name: str) -> str:
-    """Return an attribute name as a Prometheus label, as the collector translates it."""
-    label = re.sub(r"[^a-zA-Z0-9_]", "_", name)
-    return f"key_{label}" if label[:1].isdigit() else label
-
-
-def prometheus_family(name: str, unit: str, *, gauge: bool = False) -> str:
-    """Return the Prometheus family of a metric, as the collector translates it, without `_total`.
-
-    Dots become underscores, a unit becomes a suffix unless the name holds it already; `{recall}` adds nothing,
-    `1` adds `_ratio` to a gauge.
-    """
-    words = [word for word in re.split(r"[^a-zA-Z0-9:]+", name) if word and word != "total"]
-    suffix = "ratio" if unit == "1" and gauge else _UNITS.get(unit, "")
-    if suffix and suffix not in words:
-        words.append(suffix)
-    family = "_".join(words)
-    return f"_{family}" if family[:1].isdigit() else family
-
-
-_UNITS = {
-    "s": "seconds",
-    "ms": "milliseconds",
-    "By": "bytes",
-    "d": "days",
-    "h": "hours",
-    "min": "minutes",
-    "%": "percent",
-}
-
-
-def _histogram(name: str, description: str, *labels: str, buckets: tuple[float, ...]) -> Metric:
-    return Metric(name, MetricKind.HISTOGRAM, "s", description, labels, buckets)
-
-
-def _counter(name: str, unit: str, description: str, *labels: str) -> Metric:
-    return Metric(name, MetricKind.COUNTER, unit, description, labels)
-
-
-def _up_down(name: str, unit: str, description: str) -> Metric:
-    return Metric(name, MetricKind.UP_DOWN_COUNTER, unit, description)
-
-
-def _gauge(name: str, unit: str, description: str, *labels: str) -> Metric:
-    return Metric(name, MetricKind.GAUGE, unit, description, labels)
-
-
 # Labels of our own metrics
 
 AGENT: Final = "agent"
@@ -123,6 +47,17 @@ CAUSE: Final = "cause"
 SCOPE_LABEL: Final = "scope"
 SIGNAL: Final = "signal"
 OBSERVER: Final = "observer"
+
+# Resource
+
+SERVICE_NAME: Final = "service.name"
+SERVICE_NAMESPACE: Final = "service.namespace"
+SERVICE_VERSION: Final = "service.version"
+SERVICE_INSTANCE: Final = "service.instance.id"
+DEPLOYMENT: Final = "deployment.environment.name"
+HOST: Final = "host.name"
+PROCESS: Final = "process.pid"
+FRONT_END: Final = "recallscope.front_end"
 
 # Attributes of the conventions
 
@@ -150,6 +85,9 @@ ERROR_TYPE: Final = "error.type"
 SERVER_ADDRESS: Final = "server.address"
 SERVER_PORT: Final = "server.port"
 STATUS_CODE: Final = "http.response.status_code"
+
+EXCEPTION_TYPE: Final = "exception.type"
+EXCEPTION_STACKTRACE: Final = "exception.stacktrace"
 
 ERROR_OTHER: Final = "_OTHER"
 """The conventions' `error.type` for a failure of which no class is known."""
@@ -180,6 +118,10 @@ TURN_SENDS: Final = "recallscope.turn.sends"
 TURN_FIRST_TOKEN: Final = "recallscope.turn.time_to_first_token.seconds"  # noqa: S105 - the first word of an answer
 TURN_KEEP: Final = "recallscope.turn.keep"
 TURN_KEEP_REASON: Final = "recallscope.turn.keep.reason"
+KEEP_SLOW: Final = "slow"
+KEEP_FAILED: Final = "failed"
+KEEP_OVERRUN: Final = "overrun"
+KEEP_MISS: Final = "miss"
 TURN_PHASES: Final = "recallscope.turn.phase.<phase>.seconds"
 EVENT_POST_TURN_FAILED: Final = "recallscope.turn.post_turn_failed"
 
@@ -189,30 +131,30 @@ def turn_phase(phase: str) -> str:
     return f"recallscope.turn.phase.{phase}.seconds"
 
 
-TURN_DURATION: Final = _histogram(
+TURN_DURATION: Final = histogram(
     "recallscope.turn.duration",
     "Wall time of a turn, less the time that it queued or waited for a permission.",
     *(AGENT, POLICY, OUTCOME),
     buckets=BUCKETS_T,
 )
-TURN_PHASE_DURATION: Final = _histogram(
+TURN_PHASE_DURATION: Final = histogram(
     "recallscope.turn.phase.duration",
     "Wall time of one phase of a turn; the phases of a turn add up to its wall time.",
     *(AGENT, PHASE),
     buckets=BUCKETS_T,
 )
-TURN_TIME_TO_FIRST_TOKEN: Final = _histogram(
+TURN_TIME_TO_FIRST_TOKEN: Final = histogram(
     "recallscope.turn.time_to_first_token",
     "Time from a prompt's arrival to the first visible text of its answer.",
     *(AGENT, POLICY),
     buckets=BUCKETS_T,
 )
-TURN_ACTIVE: Final = _up_down("recallscope.turn.active", "{turn}", "Turns under way.")
-TURN_OLDEST_AGE: Final = _gauge("recallscope.turn.oldest_age", "s", "Age of the oldest turn under way, 0 without one.")
-TURN_POST_FAILURES: Final = _counter(
+TURN_ACTIVE: Final = up_down("recallscope.turn.active", "{turn}", "Turns under way.")
+TURN_OLDEST_AGE: Final = gauge("recallscope.turn.oldest_age", "s", "Age of the oldest turn under way, 0 without one.")
+TURN_POST_FAILURES: Final = counter(
     "recallscope.turn.post_turn_failures", "{failure}", "Turns whose follow-up work could not be scheduled."
 )
-SESSION_ACTIVE: Final = _up_down("recallscope.session.active", "{session}", "Open sessions.")
+SESSION_ACTIVE: Final = up_down("recallscope.session.active", "{session}", "Open sessions.")
 
 # Recall
 
@@ -247,57 +189,57 @@ EVENT_ROLLED_BACK: Final = "recallscope.recall.delivery_rolled_back"
 EVENT_SKIPPED: Final = "recallscope.recall.delivery_skipped"
 EVENT_CANCELLED: Final = "recallscope.recall.cancelled"
 
-RECALL_STARTED: Final = _counter("recallscope.recall.started", "{recall}", "Recalls begun.", POLICY)
-RECALL_ACTIVE: Final = _up_down("recallscope.recall.active", "{recall}", "Recalls under way.")
-RECALL_WAIT_DURATION: Final = _histogram(
+RECALL_STARTED: Final = counter("recallscope.recall.started", "{recall}", "Recalls begun.", POLICY)
+RECALL_ACTIVE: Final = up_down("recallscope.recall.active", "{recall}", "Recalls under way.")
+RECALL_WAIT_DURATION: Final = histogram(
     "recallscope.recall.wait.duration",
     "How long one send was held for memory.",
     *(POLICY, POINT, ENDED_BY),
     buckets=BUCKETS_R,
 )
-RECALL_WAIT_OVERRUNS: Final = _counter(
+RECALL_WAIT_OVERRUNS: Final = counter(
     "recallscope.recall.wait.overruns", "{wait}", "Initial waits longer than their ceiling and 5 ms.", POLICY
 )
-RECALL_DURATION: Final = _histogram(
+RECALL_DURATION: Final = histogram(
     "recallscope.recall.duration",
     "Time from begin to the fast result, and to the refined one.",
     *(POLICY, PHASE, OUTCOME),
     buckets=BUCKETS_R,
 )
-RECALL_DELIVERY_DURATION: Final = _histogram(
+RECALL_DELIVERY_DURATION: Final = histogram(
     "recallscope.recall.delivery.duration",
     "Time from begin to a delivery that the model accepted.",
     *(POLICY, PHASE, POINT),
     buckets=BUCKETS_R,
 )
-RECALL_DELIVERIES: Final = _counter(
+RECALL_DELIVERIES: Final = counter(
     "recallscope.recall.deliveries",
     "{delivery}",
     "Deliveries that the model accepted.",
     *(POLICY, PHASE, POINT, STRATEGY),
 )
-RECALL_SKIPPED_DELIVERIES: Final = _counter(
+RECALL_SKIPPED_DELIVERIES: Final = counter(
     "recallscope.recall.skipped_deliveries",
     "{delivery}",
     "Deliveries that did not happen, once per recall, point and reason.",
     *(POLICY, POINT, REASON),
 )
-RECALL_OUTCOMES: Final = _counter(
+RECALL_OUTCOMES: Final = counter(
     "recallscope.recall.outcomes", "{recall}", "Recalls by their one outcome.", POLICY, OUTCOME, REASON
 )
-RECALL_ROLLED_BACK: Final = _counter(
+RECALL_ROLLED_BACK: Final = counter(
     "recallscope.recall.rollbacks", "{delivery}", "Deliveries that did not reach the model.", POLICY, POINT, CAUSE
 )
-RECALL_LATE_RESULTS: Final = _counter(
+RECALL_LATE_RESULTS: Final = counter(
     "recallscope.recall.late_results", "{result}", "Results that came after their recall had closed.", POLICY
 )
-RECALL_TURNS: Final = _counter(
+RECALL_TURNS: Final = counter(
     "recallscope.recall.turns",
     "{turn}",
     "Turns with a recall, by their row in the comparison table and by what they received.",
     *(POLICY, SCENARIO, DELIVERED, REASON),
 )
-RECALL_TURN_WAIT_DURATION: Final = _histogram(
+RECALL_TURN_WAIT_DURATION: Final = histogram(
     "recallscope.recall.turn.wait.duration",
     "All waits for memory of one turn, added.",
     *(POLICY, SCENARIO),
@@ -318,35 +260,35 @@ SEND_RETRY_IN: Final = "recallscope.send.retry_in.seconds"
 EVENT_ATTEMPT_FAILED: Final = "recallscope.send.attempt_failed"
 
 _CALL = (OPERATION_NAME, PROVIDER_NAME, REQUEST_MODEL, SERVER_ADDRESS, SERVER_PORT, PURPOSE)
-INFERENCE_DURATION: Final = _histogram(
+INFERENCE_DURATION: Final = histogram(
     "gen_ai.client.inference.duration",
     "Duration of one request to a model, its attempts included.",
     *(*_CALL, STATUS, ERROR_TYPE),
     buckets=BUCKETS_INFERENCE,
 )
-INFERENCE_FIRST_CHUNK: Final = _histogram(
+INFERENCE_FIRST_CHUNK: Final = histogram(
     "gen_ai.client.inference.time_to_first_chunk",
     "Time from a streamed request to its first chunk.",
     *_CALL,
     buckets=BUCKETS_INFERENCE,
 )
-INFERENCE_INPUT_TOKENS: Final = _counter(
+INFERENCE_INPUT_TOKENS: Final = counter(
     "gen_ai.client.inference.usage.input_tokens",
     "{token}",
     "Input tokens, cached ones included.",
     *_CALL,
     TOKEN_MODALITY,
 )
-INFERENCE_OUTPUT_TOKENS: Final = _counter(
+INFERENCE_OUTPUT_TOKENS: Final = counter(
     "gen_ai.client.inference.usage.output_tokens", "{token}", "Output tokens.", *_CALL, TOKEN_MODALITY
 )
-INFERENCE_CACHE_READ_TOKENS: Final = _counter(
+INFERENCE_CACHE_READ_TOKENS: Final = counter(
     "gen_ai.client.inference.usage.cache_read.input_tokens",
     "{token}",
     "Input tokens that the provider served from its cache.",
     *(*_CALL, TOKEN_MODALITY),
 )
-INVOKE_AGENT_DURATION: Final = _histogram(
+INVOKE_AGENT_DURATION: Final = histogram(
     "gen_ai.invoke_agent.duration",
     "Whole wall time of a turn.",
     *(OPERATION_NAME, AGENT_NAME, ERROR_TYPE),
@@ -358,7 +300,7 @@ INVOKE_AGENT_DURATION: Final = _histogram(
 TOOL_CHARACTERS: Final = "recallscope.tool.characters"
 TOOL_IS_ERROR: Final = "recallscope.tool.is_error"
 
-EXECUTE_TOOL_DURATION: Final = _histogram(
+EXECUTE_TOOL_DURATION: Final = histogram(
     "gen_ai.execute_tool.duration",
     "Duration of one tool call.",
     *(OPERATION_NAME, TOOL_NAME, STATUS, ERROR_TYPE),
@@ -369,11 +311,11 @@ EXECUTE_TOOL_DURATION: Final = _histogram(
 
 MEMORY_SCOPE: Final = "recallscope.memory.scope"
 
-CATALOG_NOTES: Final = _gauge("recallscope.memory.catalog.notes", "{note}", "Notes in the catalog.", SCOPE_LABEL)
-CATALOG_SYNC_DURATION: Final = _histogram(
+CATALOG_NOTES: Final = gauge("recallscope.memory.catalog.notes", "{note}", "Notes in the catalog.", SCOPE_LABEL)
+CATALOG_SYNC_DURATION: Final = histogram(
     "recallscope.memory.catalog.sync.duration", "Duration of one catalog sync.", SCOPE_LABEL, buckets=BUCKETS_R
 )
-CATALOG_LAST_SYNC: Final = _gauge(
+CATALOG_LAST_SYNC: Final = gauge(
     "recallscope.memory.catalog.last_sync.timestamp", "s", "When the catalog last caught up, since 1970.", SCOPE_LABEL
 )
 
@@ -386,21 +328,22 @@ JOURNAL: Final = "journal"
 
 LOST_QUEUE_FULL: Final = "queue_full"
 LOST_EXPORT_FAILED: Final = "export_failed"
+LOST_WRITE_FAILED: Final = "write_failed"
 LOST_SHUTDOWN: Final = "shutdown"
 
-LOOP_LAG: Final = _histogram(
+LOOP_LAG: Final = histogram(
     "recallscope.loop.lag", "The longest that ready work was held up by the event loop, per 100 ms.", buckets=BUCKETS_R
 )
-TELEMETRY_DROPPED: Final = _counter(
+TELEMETRY_DROPPED: Final = counter(
     "recallscope.telemetry.dropped", "{item}", "Spans, metric points, log records, journal lines lost.", SIGNAL, REASON
 )
-TELEMETRY_EXPORTED: Final = _counter(
+TELEMETRY_EXPORTED: Final = counter(
     "recallscope.telemetry.exported", "{item}", "Spans, metric points, log records, journal lines passed on.", SIGNAL
 )
-TELEMETRY_UNCLOSED: Final = _counter(
+TELEMETRY_UNCLOSED: Final = counter(
     "recallscope.telemetry.unclosed_spans", "{span}", "Spans that were ended because their parent ended."
 )
-OBSERVER_FAILURES: Final = _counter(
+OBSERVER_FAILURES: Final = counter(
     "recallscope.telemetry.observer.failures", "{event}", "Events that an observer failed on and lost.", OBSERVER
 )
 

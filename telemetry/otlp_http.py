@@ -22,8 +22,11 @@ class _MetricExporter(OTLPMetricExporter):
     def export(
         self, metrics_data: MetricsData, timeout_millis: float | None = 10_000, **kwargs: Any
     ) -> MetricExportResult:
-        export = super().export
-        return self._flow.count(metrics_data, lambda: export(metrics_data, timeout_millis, **kwargs))
+        self._flow.begin(metrics_data)
+        result = super().export(  # pyright: ignore[reportUnknownMemberType]  # the SDK leaves **kwargs open
+            metrics_data, timeout_millis, **kwargs
+        )
+        return self._flow.end(result)
 
 
 def span_exporter(timeout: float | None) -> SpanExporter:

@@ -20,7 +20,8 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler
 
 from recallscope.telemetry import names
-from recallscope.telemetry.export_queue import ExportQueue, Flow, SpanQueueProcessor
+from recallscope.telemetry.export_queue import ExportQueue, SpanQueueProcessor
+from recallscope.telemetry.flow import Flow
 from recallscope.telemetry.metric_export import MetricFlow
 from recallscope.telemetry.settings import ExportPlan, Protocol, TelemetrySettings, number, plan_export
 

@@ -1,6 +1,7 @@
-"""Puts telemetry together for one process: providers, exporters, `/metrics`, and takes it apart in time.
+"""Puts telemetry together for one process: observers, providers, exporters, `/metrics`, journal, logs.
 
-Nothing here is global: providers are made, used and closed inside one `with` block.
+Nothing here is global but the log handlers, and those go when the `with` block ends, which takes at most 5 s whatever
+the collector does.
 """
 
 import logging
@@ -8,30 +9,40 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
+from opentelemetry.context import Context
+from opentelemetry.metrics import Meter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
 from recallscope.runtime.events import Event, OpId
 from recallscope.telemetry import names
 from recallscope.telemetry.anchor import Anchor
-from recallscope.telemetry.export_queue import Flow
+from recallscope.telemetry.flow import Flow
 from recallscope.telemetry.instruments import ExemplarHistogram, Labels, observe_counter
+from recallscope.telemetry.journal import Journal
+from recallscope.telemetry.logs import JsonHandler
 from recallscope.telemetry.loop_lag import LoopLag
 from recallscope.telemetry.metrics import MetricObserver
-from recallscope.telemetry.pipelines import CARDINALITY_LIMITS, MetricPipeline, TracePipeline
-from recallscope.telemetry.settings import TelemetrySettings
+from recallscope.telemetry.pipelines import CARDINALITY_LIMITS, MetricPipeline, TracePipeline, otlp
+from recallscope.telemetry.settings import TelemetrySettings, number, plan_export
+from recallscope.telemetry.span_table import NO_SPAN
 from recallscope.telemetry.spans import SpanObserver
+
+if TYPE_CHECKING:
+    from recallscope.telemetry.log_export import LogPipeline
 
 __all__ = ["ObserverState", "Telemetry", "TelemetrySettings", "open_telemetry"]
 
 _log = logging.getLogger(__name__)
 
 CLOSING_SECONDS = 4.0
-"""What the exporters get together at the end; the journal and the rest need well under a second more."""
+"""What the exporters get together at the end; the journal gets half a second more."""
+
+JOURNAL_CLOSING_SECONDS = 0.5
 
 
 class ObserverState(Protocol):
@@ -49,23 +60,35 @@ class ObserverState(Protocol):
 
 
 class Telemetry:
-    """Telemetry of one process, inside `open_telemetry`.
+    """Telemetry of one process; made by `open_telemetry`.
 
     Attributes:
         observers: what to give to the engine, in this order.
         metrics_url: where `/metrics` is served; None if it is not.
+        journal: the journal; None without one.
     """
 
     def __init__(self, settings: TelemetrySettings, stack: ExitStack) -> None:
         self.observers: tuple[Callable[[Event], None], ...] = ()
         self.metrics_url: str | None = None
+        self.journal: Journal | None = None
         self._spans: SpanObserver | None = None
-        self._flows: list[Callable[[], tuple[Flow, ...]]] = []
+        self._flows: list[Callable[[], Iterable[Flow]]] = []
         self._observer_states: Callable[[], Iterable[ObserverState]] = tuple
         self._lag: LoopLag | None = None
         self._anchor = Anchor.now()
+        stack.callback(self._tell_losses)
+        if settings.journal:
+            journal = self.journal = Journal(settings.journal_folder, anchor=self._anchor)
+            self._flows.append(lambda: (journal.flow(),))
+            stack.callback(journal.close, JOURNAL_CLOSING_SECONDS)
         if not settings.disabled:
             self._open_providers(settings, stack)
+        if settings.log_stream is not None:
+            handler = JsonHandler(settings.log_stream, context_of=self._context_of)
+            stack.enter_context(_logging_to(handler, settings.log_level))
+        if self.journal is not None:
+            self.observers = (*self.observers, self.journal)
 
     def trace_headers(self, op: OpId) -> Mapping[str, str]:
         """Return the W3C headers that tell others of the span of `op`; empty if there is none."""
@@ -85,87 +108,139 @@ class Telemetry:
             await self._lag.run()
         await anyio.sleep_forever()
 
+    def _context_of(self, op: OpId) -> Context:
+        return self._spans.context_of(op) if self._spans is not None else NO_SPAN
+
     def _open_providers(self, settings: TelemetrySettings, stack: ExitStack) -> None:
         resource = _resource(settings)
         traces = TracePipeline(settings, resource)
+        self._flows.append(traces.flows)
         tracer = traces.provider.get_tracer(names.SCOPE, settings.version)
         spans = self._spans = SpanObserver(tracer, anchor=self._anchor, slow_turn_seconds=settings.slow_turn_seconds)
-        self._flows.append(traces.flows)
-        metrics = self._open_metrics(settings, resource, stack)
-        meter = metrics.provider.get_meter(names.SCOPE, settings.version) if metrics.provider is not None else None
         self.observers = (spans,)
+        metrics = self._open_metrics(settings, resource, stack)
         histogram = None
-        if meter is not None:
+        if metrics.provider is not None:
+            meter = metrics.provider.get_meter(names.SCOPE, settings.version)
             observer = MetricObserver(
                 meter, context_of=spans.context_of, policies=settings.policies, anchor=self._anchor
             )
             self.observers = (spans, observer)
             histogram = ExemplarHistogram(meter, names.LOOP_LAG)
-            observe_counter(meter, names.TELEMETRY_DROPPED, self._lost)
-            observe_counter(meter, names.TELEMETRY_EXPORTED, self._exported)
-            observe_counter(meter, names.TELEMETRY_UNCLOSED, lambda: {(): spans.unclosed})
-            observe_counter(meter, names.OBSERVER_FAILURES, self._failures)
+            self._observe_itself(meter, spans)
         if histogram is not None or traces.queue is not None:
             self._lag = LoopLag(histogram, hooks=(spans.tick,))
-        stack.callback(self._close, traces, metrics)
+        stack.callback(self._close, traces, metrics, self._open_logs(settings, resource, stack))
 
     def _open_metrics(self, settings: TelemetrySettings, resource: Resource, stack: ExitStack) -> MetricPipeline:
         if not settings.serve_metrics:
-            return self._made(MetricPipeline(settings, resource, ()))
-        from recallscope.telemetry.exposition import ExemplarReader, MetricsServer  # noqa: PLC0415 - costs 60 ms
+            metrics = MetricPipeline(settings, resource, ())
+        else:
+            from recallscope.telemetry.exposition import ExemplarReader, MetricsServer  # noqa: PLC0415 - costs 60 ms
 
-        reader = ExemplarReader(cardinality_limits=CARDINALITY_LIMITS)
-        metrics = self._made(MetricPipeline(settings, resource, (reader,)))
-        host, port = settings.metrics_address
-        self.metrics_url = stack.enter_context(MetricsServer(reader, host=host, port=port)).url
-        return metrics
-
-    def _made(self, metrics: MetricPipeline) -> MetricPipeline:
+            reader = ExemplarReader(cardinality_limits=CARDINALITY_LIMITS)
+            metrics = MetricPipeline(settings, resource, (reader,))
+            host, port = settings.metrics_address
+            self.metrics_url = stack.enter_context(MetricsServer(reader, host=host, port=port)).url
         self._flows.append(metrics.flows)
         return metrics
 
-    def _close(self, traces: TracePipeline, metrics: MetricPipeline) -> None:
-        """End open spans, pass on what waits within `CLOSING_SECONDS`, and say in one line what was lost."""
+    def _open_logs(self, settings: TelemetrySettings, resource: Resource, stack: ExitStack) -> "LogPipeline | None":
+        plan = plan_export(settings.environ, "LOGS", by_default=False)
+        if plan is None:
+            return None
+        from recallscope.telemetry.log_export import LogPipeline  # noqa: PLC0415 - only when logs are exported
+
+        delay = number(settings.environ, "OTEL_BLRP_SCHEDULE_DELAY", 1_000) / 1_000
+        exporter = otlp(plan).log_exporter(plan.timeout)
+        logs = LogPipeline(exporter, resource, delay=delay, context_of=self._context_of)
+        self._flows.append(lambda: (logs.queue.flow(),))
+        stack.enter_context(_logging_to(logs.handler, settings.log_level))
+        return logs
+
+    def _observe_itself(self, meter: Meter, spans: SpanObserver) -> None:
+        def lost() -> dict[Labels, int]:
+            return {(flow.signal, reason): number for flow in self.statistics() for reason, number in flow.lost}
+
+        def exported() -> dict[Labels, int]:
+            return {(flow.signal,): flow.exported for flow in self.statistics()}
+
+        def failures() -> dict[Labels, int]:
+            return {(state.name,): state.failures for state in self._observer_states()}
+
+        observe_counter(meter, names.TELEMETRY_DROPPED, lost)
+        observe_counter(meter, names.TELEMETRY_EXPORTED, exported)
+        observe_counter(meter, names.TELEMETRY_UNCLOSED, lambda: {(): spans.unclosed})
+        observe_counter(meter, names.OBSERVER_FAILURES, failures)
+
+    def _close(self, traces: TracePipeline, metrics: MetricPipeline, logs: "LogPipeline | None") -> None:
+        """End open spans and pass on what waits, all signals at once, within `CLOSING_SECONDS`."""
         if self._spans is not None:
             self._spans.close(time.monotonic())
         deadline = time.monotonic() + CLOSING_SECONDS
         traces.start_closing()
         metrics.start_closing(CLOSING_SECONDS)
+        if logs is not None:
+            logs.queue.start_closing()
         traces.finish_closing(deadline)
         metrics.finish_closing(deadline)
-        lost = [f"{flow.lost_items} of {flow.signal}" for flow in self.statistics() if flow.lost_items]
+        if logs is not None:
+            logs.queue.finish_closing(deadline - time.monotonic())
+            logs.close_exporter()
+
+    def _tell_losses(self) -> None:
+        """Say in one line what was lost, if anything."""
+        lost = [f"{flow.signal} {flow.lost_items}" for flow in self.statistics() if flow.lost_items]
         if lost:
             _log.warning("telemetry was lost: %s", ", ".join(lost))
 
-    def _lost(self) -> dict[Labels, int]:
-        return {(flow.signal, reason): number for flow in self.statistics() for reason, number in flow.lost}
 
-    def _exported(self) -> dict[Labels, int]:
-        return {(flow.signal,): flow.exported for flow in self.statistics()}
-
-    def _failures(self) -> dict[Labels, int]:
-        return {(state.name,): state.failures for state in self._observer_states()}
+@contextmanager
+def open_telemetry(settings: TelemetrySettings) -> Generator[Telemetry]:
+    """Open telemetry for one process; leaving the block takes at most 5 s, whatever the collector does."""
+    with ExitStack() as stack:
+        stack.enter_context(_quiet_exporters())
+        yield Telemetry(settings, stack)
 
 
 @contextmanager
-def open_telemetry(settings: TelemetrySettings) -> Iterator[Telemetry]:
-    """Open telemetry for one process; leaving the block takes at most 5 s, whatever the collector does."""
-    with ExitStack() as stack:
-        yield Telemetry(settings, stack)
+def _quiet_exporters() -> Generator[None]:
+    """Keep the exporters from logging each failed attempt: `ExportQueue` says once that they fail, and counts."""
+    logger = logging.getLogger("opentelemetry.exporter")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def _logging_to(handler: logging.Handler, level: int) -> Generator[None]:
+    """Send what the process logs to `handler`: this package's records from `level` on, others' warnings."""
+    root, ours = logging.getLogger(), logging.getLogger(names.SCOPE)
+    before = ours.level
+    root.addHandler(handler)
+    ours.setLevel(level)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        ours.setLevel(before)
 
 
 def _resource(settings: TelemetrySettings) -> Resource:
     """Return what this process is; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` win."""
     ours = Resource(
         {
-            "service.name": "recallscope",
-            "service.namespace": "recallscope",
-            "service.version": settings.version,
-            "service.instance.id": str(uuid.uuid4()),
-            "deployment.environment.name": "local",
-            "host.name": socket.gethostname(),
-            "process.pid": os.getpid(),
-            "recallscope.front_end": settings.front_end,
+            names.SERVICE_NAME: "recallscope",
+            names.SERVICE_NAMESPACE: "recallscope",
+            names.SERVICE_VERSION: settings.version,
+            names.SERVICE_INSTANCE: str(uuid.uuid4()),
+            names.DEPLOYMENT: "local",
+            names.HOST: socket.gethostname(),
+            names.PROCESS: os.getpid(),
+            names.FRONT_END: settings.front_end,
         }
     )
     return ours.merge(OTELResourceDetector().detect())

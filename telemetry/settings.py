@@ -27,11 +27,12 @@ class TelemetrySettings:
         version: the product's version, for the resource.
         front_end: which command or protocol runs (`run`, `compare`, `serve`, …), for the resource.
         policies: the recall policies in force; their counters start at 0.
-        serve_metrics: open `/metrics` (`OTEL_EXPORTER_PROMETHEUS_HOST` and `_PORT` say where).
+        serve_metrics: open `/metrics`.
+        metrics_host, metrics_port: where; None: `OTEL_EXPORTER_PROMETHEUS_HOST` and `_PORT`, else 127.0.0.1:9464.
         slow_turn_seconds: when a turn is marked as slow.
         journal: write the journal.
-        state_directory: where the journal's folder stands; None: `$XDG_STATE_HOME/recallscope` or
-            `~/.local/state/recallscope`.
+        journal_directory: the folder of its files; None: `recallscope/journal` in `$XDG_STATE_HOME`, else in
+            `~/.local/state`.
         log_stream: where logs go as JSON lines; None: this leaves logging as it is.
         log_level: the lowest level of `recallscope` loggers that is logged.
         environ: the variables to obey.
@@ -41,9 +42,11 @@ class TelemetrySettings:
     front_end: str
     policies: tuple[PolicyName, ...] = ()
     serve_metrics: bool = False
+    metrics_host: str | None = None
+    metrics_port: int | None = None
     slow_turn_seconds: float = 10.24
     journal: bool = True
-    state_directory: Path | None = None
+    journal_directory: Path | None = None
     log_stream: TextIO | None = None
     log_level: int = logging.INFO
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -56,17 +59,19 @@ class TelemetrySettings:
     @property
     def metrics_address(self) -> tuple[str, int]:
         """Host and port of `/metrics`; a port that is no number is a warning and the default."""
-        host = self.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or DEFAULT_METRICS_HOST
-        return host, round(number(self.environ, "OTEL_EXPORTER_PROMETHEUS_PORT", DEFAULT_METRICS_PORT, least=0))
+        host = self.metrics_host or self.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or DEFAULT_METRICS_HOST
+        port = self.metrics_port
+        if port is None:
+            port = round(number(self.environ, "OTEL_EXPORTER_PROMETHEUS_PORT", DEFAULT_METRICS_PORT, least=0))
+        return host, port
 
     @property
-    def journal_directory(self) -> Path:
+    def journal_folder(self) -> Path:
         """The folder of the journal's files."""
-        base = self.state_directory
-        if base is None:
-            state = self.environ.get("XDG_STATE_HOME")
-            base = (Path(state) if state else Path.home() / ".local" / "state") / "recallscope"
-        return base / "journal"
+        if self.journal_directory is not None:
+            return self.journal_directory
+        state = self.environ.get("XDG_STATE_HOME")
+        return (Path(state) if state else Path.home() / ".local" / "state") / "recallscope" / "journal"
 
 
 @unique

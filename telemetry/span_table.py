@@ -84,7 +84,7 @@ class SpanTable:
             return None
         above = self._open.get(parent) if parent is not None else None
         links: Sequence[Link] = ()
-        if above is None and parent in self._ended:
+        if above is None and parent is not None and parent in self._ended:
             links = (Link(self._ended[parent][0]),)
         span = self._tracer.start_span(
             name,

@@ -11,7 +11,6 @@ from typing import Any, Final
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from opentelemetry.util.types import AttributeValue
 
 from recallscope.runtime.events import (
     Event,
@@ -41,14 +40,14 @@ from recallscope.runtime.events import (
     TurnFinished,
     TurnFirstToken,
     TurnOutcome,
-    TurnPhase,
     TurnStarted,
 )
 from recallscope.telemetry import names
+from recallscope.telemetry import span_attributes as say
 from recallscope.telemetry.anchor import Anchor
-from recallscope.telemetry.span_table import OpenSpan, SpanTable
+from recallscope.telemetry.span_table import SpanTable
 
-__all__ = ["WAIT_TOLERANCE_SECONDS", "SpanObserver"]
+__all__ = ["SLOW_TURN_SECONDS", "WAIT_TOLERANCE_SECONDS", "SpanObserver"]
 
 WAIT_TOLERANCE_SECONDS: Final = 0.005
 """How much longer than its ceiling an initial wait may take before it counts as an overrun."""
@@ -58,13 +57,11 @@ MAX_DELIVERED_EVENTS: Final = 2
 MAX_ATTEMPT_EVENTS: Final = 10
 
 _PROPAGATOR = TraceContextTextMapPropagator()
-_MEMORY_OPERATIONS = {"create": names.CREATE_MEMORY, "update": names.UPDATE_MEMORY, "delete": names.DELETE_MEMORY}
-_PHASE_ATTRIBUTES = {phase: names.turn_phase(phase.value) for phase in TurnPhase}
 
 
 @dataclass(slots=True)
 class _Turn:
-    """What a turn must remember until it ends."""
+    """What a turn must remember until it ends; `keep` is why it has its marker span."""
 
     op: OpId
     at: float
@@ -78,8 +75,7 @@ class _Recall:
     """Which bounded events a recall has had; `withdrawn` counts notes."""
 
     turn: OpId
-    seen: set[object] = field(default_factory=set[object])
-    delivered: int = 0
+    seen: dict[object, int] = field(default_factory=dict[object, int])
     withdrawn: int = 0
 
 
@@ -113,13 +109,13 @@ class SpanObserver:
             TurnFinished: self._turn_finished,
             PostTurnFailed: self._post_turn_failed,
             RecallBegun: self._recall_begun,
-            RecallFastResult: self._fast_result,
-            RecallSettled: self._settled,
+            RecallFastResult: self._once,
+            RecallSettled: self._once,
+            RecallRolledBack: self._once,
+            RecallDelivered: self._delivered,
+            RecallSkipped: self._skipped,
             RecallWaited: self._waited,
             RecallWithdrawn: self._withdrawn,
-            RecallDelivered: self._delivered,
-            RecallRolledBack: self._rolled_back,
-            RecallSkipped: self._skipped,
             RecallClosed: self._recall_closed,
             ModelCallStarted: self._call_started,
             ModelAttemptFailed: self._attempt_failed,
@@ -141,11 +137,6 @@ class SpanObserver:
         """How many spans were ended because their parent ended."""
         return self._table.closed_with_parent
 
-    @property
-    def untraced(self) -> int:
-        """How many operations got no span because too many were open."""
-        return self._table.untraced
-
     def trace_headers(self, op: OpId) -> Mapping[str, str]:
         """Return the W3C headers for work that `op` asks others for; empty for an unknown operation."""
         context = self._table.span_context(op)
@@ -164,7 +155,7 @@ class SpanObserver:
             turn = next(iter(self._unmarked.values()))
             if now - turn.at <= self._slow:
                 return
-            self._mark(turn, now, "slow")
+            self._mark(turn, now, names.KEEP_SLOW)
 
     def close(self, now: float) -> None:
         """End whatever is still open; for the end of a process."""
@@ -177,22 +168,9 @@ class SpanObserver:
 
     def _turn_started(self, event: TurnStarted) -> None:
         remote = _PROPAGATOR.extract({"traceparent": event.traceparent}, Context()) if event.traceparent else None
-        opened = self._table.open(
-            event.op,
-            f"{names.INVOKE_AGENT} {event.agent}",
-            self._anchor.ns(event.at),
-            parent=event.parent,
-            remote=remote,
-            attributes={
-                names.OPERATION_NAME: names.INVOKE_AGENT,
-                names.AGENT_NAME: event.agent,
-                names.CONVERSATION_ID: event.session,
-                names.TURN_ID: event.turn,
-                names.TURN_ORIGIN: event.origin.value,
-                names.TURN_POLICY: event.policy.value,
-            },
-        )
-        if opened is not None:
+        name, start_ns = f"{names.INVOKE_AGENT} {event.agent}", self._anchor.ns(event.at)
+        attributes = say.turn_start(event)
+        if self._table.open(event.op, name, start_ns, parent=event.parent, remote=remote, attributes=attributes):
             turn = _Turn(event.op, event.at, event.session, event.turn)
             self._turns[event.op] = turn
             self._unmarked[event.op] = turn
@@ -209,28 +187,18 @@ class SpanObserver:
             return
         failed = event.status is Status.FAILED or event.outcome is TurnOutcome.FAILED
         if failed:
-            self._mark(turn, event.at, "failed")
+            self._mark(turn, event.at, names.KEEP_FAILED)
         elif event.at - turn.at > self._slow:
-            self._mark(turn, event.at, "slow")
-        attributes = opened.attributes
-        attributes[names.TURN_OUTCOME] = event.outcome.value
-        attributes[names.TURN_SENDS] = event.sends
-        if event.cause is not None:
-            attributes[names.TURN_CAUSE] = event.cause.value
-        if event.scenario is not None:
-            attributes[names.TURN_SCENARIO] = event.scenario.value
-        if event.delivered is not None:
-            attributes[names.TURN_DELIVERED] = event.delivered.value
-        if event.recall_reason is not None:
-            attributes[names.TURN_REASON] = event.recall_reason.value
-        if event.recall_waited is not None:
-            attributes[names.TURN_WAITED] = event.recall_waited
-        for phase, seconds in event.phases:
-            attributes[_PHASE_ATTRIBUTES[phase]] = seconds
+            self._mark(turn, event.at, names.KEEP_SLOW)
+        opened.attributes.update(say.turn_end(event))
         self._close(event.op, event.at, (event.error_type or names.ERROR_OTHER) if failed else None)
 
     def _post_turn_failed(self, event: PostTurnFailed) -> None:
-        self._add(event, names.EVENT_POST_TURN_FAILED, {names.ERROR_TYPE: event.error_type})
+        opened = self._table.get(event.op)
+        if opened is not None:
+            opened.span.add_event(
+                names.EVENT_POST_TURN_FAILED, {names.ERROR_TYPE: event.error_type}, self._anchor.ns(event.at)
+            )
 
     def _mark(self, turn: _Turn, at: float, reason: str) -> None:
         """Record the marker span, once per turn, so that a sampler that waits for the root need not."""
@@ -239,7 +207,7 @@ class SpanObserver:
         if turn.keep is not None or opened is None:
             return
         turn.keep = reason
-        keep: dict[str, AttributeValue] = {names.TURN_KEEP: True, names.TURN_KEEP_REASON: reason}
+        keep: say.Attributes = {names.TURN_KEEP: True, names.TURN_KEEP_REASON: reason}
         opened.attributes.update(keep)
         at_ns = max(self._anchor.ns(at), opened.start_ns)
         opened.latest_ns = max(opened.latest_ns, at_ns)
@@ -254,207 +222,70 @@ class SpanObserver:
     # The recall
 
     def _recall_begun(self, event: RecallBegun) -> None:
-        policy = event.policy.value
-        opened = self._table.open(
-            event.op,
-            names.SEARCH_MEMORY,
-            self._anchor.ns(event.at),
-            parent=event.parent,
-            attributes={
-                names.OPERATION_NAME: names.SEARCH_MEMORY,
-                names.CONVERSATION_ID: event.session,
-                names.TURN_ID: event.turn,
-                names.RECALL_POLICY: policy,
-                names.RECALL_CEILING: event.ceiling,
-            },
-        )
-        if opened is not None:
+        attributes = say.recall_start(event)
+        start_ns = self._anchor.ns(event.at)
+        if self._table.open(event.op, names.SEARCH_MEMORY, start_ns, parent=event.parent, attributes=attributes):
             self._recalls[event.op] = _Recall(event.parent)
             self._sessions[event.op] = event.session
-            self._add(
-                event,
-                names.EVENT_BEGIN,
-                {
-                    names.RECALL_POLICY: policy,
-                    names.RECALL_CEILING: event.ceiling,
-                    names.RECALL_CATALOG: event.catalog_notes,
-                },
-            )
+            self._add(event)
 
-    def _fast_result(self, event: RecallFastResult) -> None:
-        if self._first(event, names.EVENT_FAST_RESULT):
-            attributes: dict[str, AttributeValue] = {
-                names.RECALL_NOTES: len(event.notes),
-                names.RECALL_ELAPSED: event.elapsed,
-                names.RECALL_PARTIAL: event.partial,
-            }
-            self._add(event, names.EVENT_FAST_RESULT, attributes)
+    def _once(self, event: Event) -> None:
+        self._add_bounded(event, type(event), 1)
 
-    def _settled(self, event: RecallSettled) -> None:
-        if self._first(event, names.EVENT_SETTLED):
-            attributes: dict[str, AttributeValue] = {
-                names.RECALL_NOTES: len(event.notes),
-                names.RECALL_STRATEGY: event.strategy.value,
-                names.RECALL_ELAPSED: event.elapsed,
-            }
-            if event.error_type is not None:
-                attributes[names.ERROR_TYPE] = event.error_type.value
-            self._add(event, names.EVENT_SETTLED, attributes)
+    def _delivered(self, event: RecallDelivered) -> None:
+        self._add_bounded(event, type(event), MAX_DELIVERED_EVENTS)
+
+    def _skipped(self, event: RecallSkipped) -> None:
+        self._add_bounded(event, event.point, 1)
 
     def _waited(self, event: RecallWaited) -> None:
         if event.point is Point.INITIAL and event.waited > event.ceiling + WAIT_TOLERANCE_SECONDS:
-            self._mark_turn_of(event, "overrun")
+            self._mark_turn_of(event, names.KEEP_OVERRUN)
 
     def _withdrawn(self, event: RecallWithdrawn) -> None:
         recall = self._recalls.get(event.op)
         if recall is not None:
             recall.withdrawn += len(event.notes)
 
-    def _delivered(self, event: RecallDelivered) -> None:
-        recall = self._recalls.get(event.op)
-        if recall is None or recall.delivered >= MAX_DELIVERED_EVENTS:
-            return
-        recall.delivered += 1
-        attributes: dict[str, AttributeValue] = {
-            names.RECALL_PHASE: event.phase.value,
-            names.RECALL_POINT: event.point.value,
-            names.RECALL_NOTES: len(event.notes),
-            names.RECALL_ELAPSED: event.elapsed,
-            names.RECALL_WAITED: event.waited,
-        }
-        self._add(event, names.EVENT_DELIVERED, attributes)
-
-    def _rolled_back(self, event: RecallRolledBack) -> None:
-        if self._first(event, names.EVENT_ROLLED_BACK):
-            attributes: dict[str, AttributeValue] = {
-                names.RECALL_POINT: event.point.value,
-                names.RECALL_NOTES: len(event.notes),
-                names.RECALL_CAUSE: event.cause.value,
-            }
-            self._add(event, names.EVENT_ROLLED_BACK, attributes)
-
-    def _skipped(self, event: RecallSkipped) -> None:
-        if self._first(event, event.point):
-            attributes = {names.RECALL_POINT: event.point.value, names.RECALL_REASON: event.reason.value}
-            self._add(event, names.EVENT_SKIPPED, attributes)
-
     def _recall_closed(self, event: RecallClosed) -> None:
         recall, opened = self._recalls.get(event.op), self._table.get(event.op)
         if recall is None or opened is None:
             return
         if event.settled_seconds is None or event.reason is event.close_reason:
-            attributes = {names.RECALL_REASON: event.close_reason.value, names.RECALL_CAUSE: event.cause.value}
-            self._add(event, names.EVENT_CANCELLED, attributes)
+            self._add(event)
         if event.outcome is Outcome.DISCARDED and event.notes_selected:
-            turn = self._turns.get(recall.turn)
-            if turn is not None:
-                self._mark(turn, event.at, "miss")
-        opened.attributes.update(
-            {
-                names.RECALL_OUTCOME: event.outcome.value,
-                names.RECALL_REASON: event.reason.value,
-                names.RECALL_CAUSE: event.cause.value,
-                names.RECALL_PHASES: event.phases.value,
-                names.RECALL_STRATEGY: event.strategy.value,
-                names.RECALL_POINTS: tuple(point.value for point in event.points),
-                names.RECALL_WAITED: event.waited,
-                names.RECALL_NOTES_DELIVERED: event.notes_delivered,
-                names.RECALL_SKIPS: event.skips,
-                names.RECALL_ROLLBACKS: event.rollbacks,
-                names.RECALL_PARTIAL: event.partial,
-                names.MEMORY_RECORD_COUNT: event.notes_selected,
-                names.TURN_SCENARIO: event.scenario.value,
-                names.TURN_DELIVERED: event.delivered.value,
-            }
-        )
-        for name, seconds in (
-            (names.RECALL_FAST, event.fast_seconds),
-            (names.RECALL_SETTLED, event.settled_seconds),
-            (names.RECALL_DELIVERED, event.delivered_seconds),
-        ):
-            if seconds is not None:
-                opened.attributes[name] = seconds
-        if recall.withdrawn:
-            opened.attributes[names.RECALL_NOTES_WITHDRAWN] = recall.withdrawn
+            self._mark_turn_of(event, names.KEEP_MISS)
+        opened.attributes.update(say.recall_end(event, recall.withdrawn))
         self._close(event.op, event.at, event.reason.value if event.outcome is Outcome.FAILED else None)
 
     # Model, tools, memory
 
     def _call_started(self, event: ModelCallStarted) -> None:
-        attributes: dict[str, AttributeValue] = {
-            names.OPERATION_NAME: names.CHAT,
-            names.PROVIDER_NAME: event.provider,
-            names.REQUEST_MODEL: event.model,
-            names.SERVER_ADDRESS: event.address,
-            names.SERVER_PORT: event.port,
-            names.PURPOSE: event.purpose.value,
-        }
-        session = self._session_of(event.parent)
-        if session is not None:
-            attributes[names.CONVERSATION_ID] = session
-        if event.streamed:
-            attributes[names.REQUEST_STREAM] = True
-        if event.send is not None:
-            attributes[names.SEND_INDEX] = event.send
-        if event.point is not None:
-            attributes[names.SEND_POINT] = event.point.value
+        session = self._sessions.get(event.parent) if event.parent is not None else None
         self._table.open(
             event.op,
             f"{names.CHAT} {event.model}",
             self._anchor.ns(event.at),
             parent=event.parent,
             kind=SpanKind.CLIENT,
-            attributes=attributes,
+            attributes=say.call_start(event, session),
         )
 
     def _attempt_failed(self, event: ModelAttemptFailed) -> None:
-        if self._table.get(event.op) is None or self._attempts.get(event.op, 0) >= MAX_ATTEMPT_EVENTS:
-            return
-        self._attempts[event.op] = self._attempts.get(event.op, 0) + 1
-        attributes: dict[str, AttributeValue] = {
-            names.SEND_ATTEMPT: event.attempt,
-            names.ERROR_TYPE: event.error_type,
-        }
-        if event.status_code is not None:
-            attributes[names.STATUS_CODE] = event.status_code
-        if event.retry_in is not None:
-            attributes[names.SEND_RETRY_IN] = event.retry_in
-        self._add(event, names.EVENT_ATTEMPT_FAILED, attributes)
+        number = self._attempts.get(event.op, 0)
+        if self._table.get(event.op) is not None and number < MAX_ATTEMPT_EVENTS:
+            self._attempts[event.op] = number + 1
+            self._add(event)
 
     def _call_finished(self, event: ModelCallFinished) -> None:
         opened = self._table.get(event.op)
-        if opened is None:
-            return
-        attributes = opened.attributes
-        attributes[names.SEND_ATTEMPTS] = event.attempts
-        attributes[names.SEND_NOTES] = event.notes
-        for name, value in (
-            (names.RESPONSE_FIRST_CHUNK, event.first_chunk),
-            (names.USAGE_INPUT, event.input_tokens),
-            (names.USAGE_OUTPUT, event.output_tokens),
-            (names.USAGE_CACHE_READ, event.cached_tokens),
-            (names.RESPONSE_MODEL, event.response_model),
-            (names.RESPONSE_ID, event.response_id),
-        ):
-            if value is not None:
-                attributes[name] = value
-        if event.finish_reason is not None:
-            attributes[names.RESPONSE_FINISH_REASONS] = (event.finish_reason,)
-        self._finish(event)
+        if opened is not None:
+            opened.attributes.update(say.call_end(event))
+            self._finish(event)
 
     def _tool_started(self, event: ToolStarted) -> None:
-        self._table.open(
-            event.op,
-            f"{names.EXECUTE_TOOL} {event.tool}",
-            self._anchor.ns(event.at),
-            parent=event.parent,
-            attributes={
-                names.OPERATION_NAME: names.EXECUTE_TOOL,
-                names.TOOL_NAME: event.tool,
-                names.TOOL_CALL_ID: event.call_id,
-                names.TOOL_TYPE: "function",
-            },
-        )
+        name, start_ns = f"{names.EXECUTE_TOOL} {event.tool}", self._anchor.ns(event.at)
+        self._table.open(event.op, name, start_ns, parent=event.parent, attributes=say.tool_start(event))
 
     def _tool_finished(self, event: ToolFinished) -> None:
         opened = self._table.get(event.op)
@@ -464,18 +295,8 @@ class SpanObserver:
             self._finish(event)
 
     def _write_started(self, event: MemoryWriteStarted) -> None:
-        operation = _MEMORY_OPERATIONS[event.operation]
-        self._table.open(
-            event.op,
-            operation,
-            self._anchor.ns(event.at),
-            parent=event.parent,
-            attributes={
-                names.OPERATION_NAME: operation,
-                names.MEMORY_STORE_ID: event.scope.value,
-                names.MEMORY_RECORD_ID: event.note,
-            },
-        )
+        name, start_ns = say.MEMORY_OPERATIONS[event.operation], self._anchor.ns(event.at)
+        self._table.open(event.op, name, start_ns, parent=event.parent, attributes=say.write_start(event))
 
     def _finish(self, event: Finished) -> None:
         opened = self._table.get(event.op)
@@ -500,21 +321,18 @@ class SpanObserver:
         self._turns.pop(op, None)
         self._unmarked.pop(op, None)
 
-    def _first(self, event: Event, what: object) -> bool:
-        """Say whether this is the recall's first event of that kind, and remember it."""
+    def _add(self, event: Event) -> None:
+        """Add `event` to its span, if that is open."""
+        opened, said = self._table.get(event.op), say.span_event(event)
+        if opened is not None and said is not None:
+            opened.span.add_event(*said, self._anchor.ns(event.at))
+
+    def _add_bounded(self, event: Event, kind: object, most: int) -> None:
+        """Add a recall's event unless it has had `most` of its kind: so a recall never has more than 10."""
         recall = self._recalls.get(event.op)
-        if recall is None or what in recall.seen:
-            return False
-        recall.seen.add(what)
-        return True
-
-    def _add(self, event: Event, name: str, attributes: Mapping[str, AttributeValue]) -> None:
-        opened: OpenSpan | None = self._table.get(event.op)
-        if opened is not None:
-            opened.span.add_event(name, attributes, self._anchor.ns(event.at))
-
-    def _session_of(self, op: OpId | None) -> str | None:
-        return self._sessions.get(op) if op is not None else None
+        if recall is not None and recall.seen.get(kind, 0) < most:
+            recall.seen[kind] = recall.seen.get(kind, 0) + 1
+            self._add(event)
 
     def _mark_turn_of(self, event: Event, reason: str) -> None:
         recall = self._recalls.get(event.op)
