@@ -192,8 +192,9 @@ class _Send:
             self._sender.history.sent(message)
             notes = len(self._memory.delivery.notes) if self._memory.delivery is not None else 0
             operation.note(first_chunk=at - self._started.at, notes=notes)
-            self._memory.accepted()
         self._sender.observers.emit(ModelFirstChunk(op=self._started.op, at=at, attempt=attempt))
+        self._memory.accepted()
+        self._memory = NO_MEMORY
 
     def _drop(self, cause: RollbackCause) -> None:
         if self._accepted is None:

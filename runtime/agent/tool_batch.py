@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from recallscope.runtime.agent.history import History
 from recallscope.runtime.agent.recent_tools import RecentTools
-from recallscope.runtime.agent.tools.registry import Toolbox
+from recallscope.runtime.agent.tools.registry import Toolbox, ToolContext
 from recallscope.runtime.agent.turn_state import ToolCallEnded, ToolCallStarted, TurnState
 from recallscope.runtime.events import ToolStarted
 from recallscope.runtime.messages import ToolCall, ToolResultPart, UserMessage
@@ -52,7 +52,7 @@ class ToolBatch:
             call_id=call.call_id,
         )
         with self._observers.operation(started, cause=lambda: state.scope.cause) as operation:
-            output = await self._toolbox.run(call.tool, call.arguments)
+            output = await self._toolbox.run(call.tool, call.arguments, ToolContext(started.op))
             operation.note(characters=len(output.text), is_error=output.is_error)
         if call.tool in self._toolbox:
             self._recent_tools.record(call.tool)

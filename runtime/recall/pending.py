@@ -73,6 +73,7 @@ class PendingRecall:
     begun_at: float = field(init=False)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope, init=False)
     deliverable: anyio.Event = field(default_factory=anyio.Event, init=False)
+    holding: anyio.Event | None = field(default=None, init=False)
     done: anyio.Event = field(default_factory=anyio.Event, init=False)
     notes: dict[NoteVersion, Note] = field(default_factory=dict[NoteVersion, Note], init=False)
     found: bool = field(default=False, init=False)
@@ -83,6 +84,10 @@ class PendingRecall:
     accepted: bool = field(default=False, init=False)
     skips: set[Skip] = field(default_factory=set[Skip], init=False)
     verdict: RecallVerdict | None = field(default=None, init=False)
+
+    def closed_by(self) -> Cause | None:
+        """Say why the recall, or the turn that it belongs to, was ended; None while neither was."""
+        return self.handle.cause or self.turn.cause()
 
     def begun(self, *, catalog_notes: int) -> None:
         """State the begin; nothing else may be stated before."""
@@ -301,13 +306,19 @@ class PendingRecall:
         )
 
     def _skip(self, skip: Skip) -> None:
-        if skip in self.skips:
+        if skip in self.skips or (skip.reason is Reason.OVER_BUDGET and self._cut_before(skip)):
             return
         self.skips.add(skip)
         self.observers.emit(
             RecallSkipped(
                 op=self.op, at=self.observers.now(), policy=self.policy.name, point=skip.point, reason=skip.reason
             )
+        )
+
+    def _cut_before(self, skip: Skip) -> bool:
+        """Tell whether a send was told already that the budget is full: what was cut is counted once."""
+        return skip.point is not Point.NONE and any(
+            told.reason is Reason.OVER_BUDGET and told.point is not Point.NONE for told in self.skips
         )
 
     def _rolled_back(self, delivery: Delivery, cause: RollbackCause) -> None:

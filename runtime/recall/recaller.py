@@ -7,19 +7,19 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 import anyio
 
-from recallscope.runtime.errors import ModelError, StoreUnavailableError
 from recallscope.runtime.events import EndedBy
-from recallscope.runtime.memory.note import Note
-from recallscope.runtime.memory.search import Found, Searchable
+from recallscope.runtime.memory.search import Searchable
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.observe import Clock, Observers
+from recallscope.runtime.recall.fault import outcome_of, tell
 from recallscope.runtime.recall.handle import Budget, RecallHandle, Settled
 from recallscope.runtime.recall.pending import NO_MEMORY, Handover, PendingRecall, RecallTurn, RecallVerdict
 from recallscope.runtime.recall.policy import Policy
+from recallscope.runtime.recall.refine import Refiner
 from recallscope.runtime.recall.selector import Selector
 from recallscope.runtime.terms import Cause, Point, PolicyName, Reason, Strategy
 
@@ -56,10 +56,9 @@ class Recaller:
     ) -> None:
         self.policy = policy
         self._memory = memory
-        self._selector = selector
+        self._refiner = Refiner(selector=selector, policy=policy, safety=selector_safety)
         self._observers = observers
         self._budget = budget or Budget()
-        self._selector_safety = selector_safety
         self._wall = wall
         self._pending: PendingRecall | None = None
 
@@ -103,11 +102,14 @@ class Recaller:
             return Handover(recall)
         limit = self.policy.ceiling if point is Point.INITIAL and not retry else 0.0
         ended_by = EndedBy.CANCELLED
+        recall.holding = anyio.Event()
         try:
-            ended_by = await _wait(recall, limit)
+            waited_for = await _wait(recall, limit)
             hold_back = await self._check(recall, memory, point, asked_at + limit)
+            ended_by = waited_for
         finally:
             waited = self._observers.now() - asked_at
+            recall.holding.set()
             if not retry:
                 recall.held(point, waited, ended_by)
         if recall.handle.cause is not None:
@@ -146,11 +148,11 @@ class Recaller:
     async def _recall(self, recall: PendingRecall, memory: Searchable, query: str, recent_tools: Sequence[str]) -> None:
         try:
             with recall.scope:
-                await self._search_and_refine(recall, memory, query, recent_tools)
-        except Exception as error:  # noqa: BLE001 - the first promise: no fault of a recall may reach the turn
-            _log.exception("the recall of turn %s failed", recall.turn.turn, exc_info=error)
-            if recall.handle.settled is None:
-                recall.settle(Settled(notes=(), strategy=Strategy.NONE, error=Reason.STORE_UNAVAILABLE))
+                failure = await outcome_of(self._search_and_refine(recall, memory, query, recent_tools))
+                if failure is not None:
+                    tell(f"turn {recall.turn.turn}: the recall failed", failure)
+                    if recall.handle.settled is None:
+                        recall.settle(_nothing(Reason.STORE_UNAVAILABLE))
         finally:
             recall.done.set()
             if recall is not self._pending and recall.handle.cause is not None:
@@ -159,38 +161,26 @@ class Recaller:
     async def _search_and_refine(
         self, recall: PendingRecall, memory: Searchable, query: str, recent_tools: Sequence[str]
     ) -> None:
-        try:
-            found = await memory.search(query, exclude=recall.handle.surfaced, recent_tools=recent_tools)
-        except StoreUnavailableError as error:
-            _log.warning("memory could not be searched: %s", error)
-            recall.settle(Settled(notes=(), strategy=Strategy.NONE, error=Reason.STORE_UNAVAILABLE))
+        found = await outcome_of(memory.search(query, exclude=recall.handle.surfaced, recent_tools=recent_tools))
+        if isinstance(found, Exception):
+            tell(f"turn {recall.turn.turn}: memory could not be searched", found)
+            recall.settle(_nothing(Reason.STORE_UNAVAILABLE))
             return
         recall.found_fast([hit.note for hit in found.fast], partial=found.partial)
-        if self._selector is None:
-            recall.settle(_lexical(recall, found, None))
-        elif not found.candidates:
-            recall.settle(Settled(notes=(), strategy=Strategy.NONE))
-        else:
-            chosen = self._selector.select(recall.op, query, found.candidates, recent_tools)
-            recall.settle(await self._refine(recall, memory, chosen, found))
-
-    async def _refine(
-        self, recall: PendingRecall, memory: Searchable, selection: Awaitable[tuple[Note, ...]], found: Found
-    ) -> Settled:
-        own_limit = self.policy.selector_limit
-        limit = self._selector_safety if own_limit is None else min(own_limit, self._selector_safety)
-        error = Reason.SELECTOR_TIMEOUT
-        with anyio.move_on_after(limit):
-            try:
-                notes = recall.render(await memory.load(await selection))
-                return Settled(notes=notes, strategy=Strategy.MODEL if notes else Strategy.NONE)
-            except ModelError as problem:
-                _log.warning("the selector failed: %s", problem)
-                error = Reason.SELECTOR_UNAVAILABLE
-        if self.policy.lexical_fallback:
-            return _lexical(recall, found, error)
-        by_policy = error is Reason.SELECTOR_TIMEOUT and limit == own_limit
-        return Settled(notes=(), strategy=Strategy.NONE, error=error, cut_by_policy=by_policy)
+        if recall.holding is not None and recall.deliverable.is_set():
+            # The held send has what it waits for: it goes first, the selector's request is built behind it.
+            await recall.holding.wait()
+        refined = await self._refiner.refine(
+            memory, found, op=recall.op, query=query, recent_tools=recent_tools, cause=recall.closed_by
+        )
+        recall.settle(
+            Settled(
+                notes=recall.render(refined.notes),
+                strategy=refined.strategy,
+                error=refined.error,
+                cut_by_policy=refined.cut_by_policy,
+            )
+        )
 
     # The check of what is about to be delivered
 
@@ -204,10 +194,9 @@ class Recaller:
         checked: set[NoteVersion] = set()
         with anyio.move_on_after(max(deadline - self._observers.now(), CHECK_SECONDS)):
             while unchecked := [note.version for note in recall.handle.offered(point) if note.version not in checked]:
-                try:
-                    stale = await memory.stale([recall.notes[version] for version in unchecked])
-                except StoreUnavailableError as error:
-                    _log.warning("the notes of turn %s could not be checked: %s", recall.turn.turn, error)
+                stale = await outcome_of(memory.stale([recall.notes[version] for version in unchecked]))
+                if isinstance(stale, Exception):
+                    tell(f"turn {recall.turn.turn}: the notes could not be checked", stale)
                     break
                 recall.withdraw(stale)
                 checked.update(unchecked)
@@ -233,6 +222,5 @@ async def _wait(recall: PendingRecall, limit: float) -> EndedBy:
             return EndedBy.CEILING
 
 
-def _lexical(recall: PendingRecall, found: Found, error: Reason | None) -> Settled:
-    notes = recall.render([hit.note for hit in found.lexical])
-    return Settled(notes=notes, strategy=Strategy.LEXICAL if notes else Strategy.NONE, error=error)
+def _nothing(error: Reason | None) -> Settled:
+    return Settled(notes=(), strategy=Strategy.NONE, error=error)

@@ -52,7 +52,9 @@ def scenario_of(facts: TurnFacts) -> Scenario:
 
 
 def _settled_before_send(facts: TurnFacts) -> bool:
-    return facts.settled_at is not None and facts.first_send_at is not None and facts.settled_at <= facts.first_send_at
+    if facts.settled_at is None or facts.cut_by_policy or facts.first_send_at is None:
+        return False  # what the policy cut off would have come later: rules 7 and 8 say how it stands
+    return facts.settled_at <= facts.first_send_at
 
 
 def _timed_out(facts: TurnFacts) -> bool:

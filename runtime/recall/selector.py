@@ -5,11 +5,11 @@ is no such list is a failed call, an empty list is a final answer (DESIGN sectio
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from recallscope.runtime.errors import ModelStreamError
-from recallscope.runtime.events import ModelCallStarted, OpId, Purpose
+from recallscope.runtime.events import Cause, ModelCallStarted, OpId, Purpose
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.messages import TextPart, UserMessage
 from recallscope.runtime.model.seam import Answer, Model, ModelRequest, ResponseSchema
@@ -50,9 +50,15 @@ class Selector:
         self._limit = limit
 
     async def select(
-        self, parent: OpId, query: str, candidates: Sequence[Note], recent_tools: Sequence[str]
+        self,
+        parent: OpId,
+        query: str,
+        candidates: Sequence[Note],
+        recent_tools: Sequence[str],
+        *,
+        cause: Callable[[], Cause | None],
     ) -> tuple[Note, ...]:
-        """Return the chosen notes in the model's order.
+        """Return the chosen notes in the model's order; `cause` says why the call is cancelled, if it is.
 
         Raises:
             ModelError: the call failed or its answer is no list of ids.
@@ -79,7 +85,7 @@ class Selector:
             messages=(UserMessage((TextPart(_question(query, manifest, recent_tools)),)),),
             response_schema=SCHEMA,
         )
-        with self._observers.operation(started) as operation:
+        with self._observers.operation(started, cause=cause) as operation:
             operation.note(attempts=1)
             answer = await self._model.complete(request)
             operation.note(

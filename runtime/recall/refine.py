@@ -1,0 +1,95 @@
+"""From what the words found to the refined result: the selector's choice, or what stands in for it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from recallscope.runtime.events import OpId
+from recallscope.runtime.memory.note import Note
+from recallscope.runtime.memory.search import Found, Searchable
+from recallscope.runtime.recall.fault import outcome_of, tell
+from recallscope.runtime.recall.fault import outcome_of, tell
+from recallscope.runtime.recall.policy import Policy
+from recallscope.runtime.recall.selector import Selector
+from recallscope.runtime.terms import Cause, Reason, Strategy
+
+__all__ = ["Refined", "Refiner"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refined:
+    """The refined notes, best first, who chose them, and what went wrong; `cut_by_policy`: its own limit ended it."""
+
+    notes: tuple[Note, ...]
+    strategy: Strategy
+    error: Reason | None = None
+    cut_by_policy: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refiner:
+    """Refines under `policy`; without a selector the word matches are the result. `safety` (seconds) stops a leak."""
+
+    selector: Selector | None
+    policy: Policy
+    safety: float
+
+    async def refine(
+        self,
+        memory: Searchable,
+        found: Found,
+        *,
+        op: OpId,
+        query: str,
+        recent_tools: Sequence[str],
+        cause: Callable[[], Cause | None],
+    ) -> Refined:
+        """Return the refined result of a search; a selector that fails or takes too long is an error in it."""
+        if self.selector is None:
+            return _lexical(found, None)
+        if not found.candidates:
+            return Refined(notes=(), strategy=Strategy.NONE)
+        own_limit = self.policy.selector_limit
+        limit = self.safety if own_limit is None else min(own_limit, self.safety)
+        error = Reason.SELECTOR_TIMEOUT
+
+        def why() -> Cause | None:
+            return Cause.POLICY_LIMIT if patience.cancel_called and limit == own_limit else cause()
+
+        with anyio.move_on_after(limit) as patience:
+            chosen = await outcome_of(self.selector.select(op, query, found.candidates, recent_tools, cause=why))
+            if not isinstance(chosen, Exception):
+                return await _loaded(memory, chosen)
+            tell("the selector failed", chosen)
+            error = Reason.SELECTOR_UNAVAILABLE
+        if self.policy.lexical_fallback:
+            return _lexical(found, error)
+        by_policy = error is Reason.SELECTOR_TIMEOUT and limit == own_limit
+        return Refined(notes=(), strategy=Strategy.NONE, error=error, cut_by_policy=by_policy)
+
+    async def _chosen(
+        self,
+        selector: Selector,
+        memory: Searchable,
+        found: Found,
+        *,
+        op: OpId,
+        query: str,
+        recent_tools: Sequence[str],
+        cause: Callable[[], Cause | None],
+    ) -> tuple[Note, ...]:
+        return await memory.load(await selector.select(op, query, found.candidates, recent_tools, cause=cause))
+
+
+async def _loaded(memory: Searchable, chosen: Sequence[Note]) -> Refined:
+    notes = await outcome_of(memory.load(chosen))
+    if isinstance(notes, Exception):
+        tell("the chosen notes could not be read", notes)
+        return Refined(notes=(), strategy=Strategy.NONE, error=Reason.STORE_UNAVAILABLE)
+    return Refined(notes=notes, strategy=Strategy.MODEL if notes else Strategy.NONE)
+
+
+def _lexical(found: Found, error: Reason | None) -> Refined:
+    notes = tuple(hit.note for hit in found.lexical)
+    return Refined(notes=notes, strategy=Strategy.LEXICAL if notes else Strategy.NONE, error=error)
