@@ -76,7 +76,8 @@ class Observers:
 
     def add(self, observer: Observer) -> None:
         """Let one more observer watch from the next event on."""
-        self._watched.append(_Watched(observer, _name_of(observer)))
+        # A new list: an observer that is added while an event is being stated does not see that one.
+        self._watched = [*self._watched, _Watched(observer, _name_of(observer))]
 
     def remove(self, observer: Observer) -> None:
         """Let `observer` watch no longer; unknown observers are ignored."""
@@ -111,12 +112,13 @@ class Observers:
         operation = Operation[FinishedT]()
         try:
             yield operation
-        except anyio.get_cancelled_exc_class():
-            self._finish(started, operation, Ended(at=self.now(), status=Status.CANCELLED, cause=cause()))
-            raise
         except BaseException as error:
-            name = getattr(error, "error_type", None) or type(error).__name__
-            self._finish(started, operation, Ended(at=self.now(), status=Status.FAILED, error_type=str(name)))
+            if _is_cancellation(error):
+                ended = Ended(at=self.now(), status=Status.CANCELLED, cause=cause())
+            else:
+                name = getattr(error, "error_type", None) or type(error).__name__
+                ended = Ended(at=self.now(), status=Status.FAILED, error_type=str(name))
+            self._finish(started, operation, ended)
             raise
         self._finish(started, operation, Ended(at=self.now(), status=Status.OK))
 
@@ -145,6 +147,13 @@ class Operation(Generic[FinishedT]):
     def note(self, **fields: Any) -> None:
         """Set fields of the finish event; a later note of the same field wins."""
         self.noted.update(fields)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    try:
+        return isinstance(error, anyio.get_cancelled_exc_class())
+    except anyio.NoEventLoopError:
+        return False  # in a thread without a loop nothing is cancelled
 
 
 def _name_of(observer: Observer) -> str:

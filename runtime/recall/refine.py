@@ -9,7 +9,6 @@ from recallscope.runtime.events import OpId
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.search import Found, Searchable
 from recallscope.runtime.recall.fault import outcome_of, tell
-from recallscope.runtime.recall.fault import outcome_of, tell
 from recallscope.runtime.recall.policy import Policy
 from recallscope.runtime.recall.selector import Selector
 from recallscope.runtime.terms import Cause, Reason, Strategy
@@ -67,19 +66,6 @@ class Refiner:
             return _lexical(found, error)
         by_policy = error is Reason.SELECTOR_TIMEOUT and limit == own_limit
         return Refined(notes=(), strategy=Strategy.NONE, error=error, cut_by_policy=by_policy)
-
-    async def _chosen(
-        self,
-        selector: Selector,
-        memory: Searchable,
-        found: Found,
-        *,
-        op: OpId,
-        query: str,
-        recent_tools: Sequence[str],
-        cause: Callable[[], Cause | None],
-    ) -> tuple[Note, ...]:
-        return await memory.load(await selector.select(op, query, found.candidates, recent_tools, cause=cause))
 
 
 async def _loaded(memory: Searchable, chosen: Sequence[Note]) -> Refined:
