@@ -20,9 +20,7 @@ class PhaseClock:
 
     def enter(self, phase: TurnPhase) -> None:
         """End the current phase now and begin `phase`."""
-        now = self._clock()
-        self._seconds[self._current] = self._seconds.get(self._current, 0.0) + now - self._since
-        self._current, self._since = phase, now
+        self._advance(phase, self._clock())
 
     @contextmanager
     def during(self, phase: TurnPhase) -> Iterator[None]:
@@ -34,7 +32,11 @@ class PhaseClock:
         finally:
             self.enter(before)
 
-    def seconds(self) -> tuple[tuple[TurnPhase, float], ...]:
-        """Return the seconds of each phase that was entered, up to now, in the order of `TurnPhase`."""
-        self.enter(self._current)
+    def seconds(self, *, at: float) -> tuple[tuple[TurnPhase, float], ...]:
+        """Return the seconds of each phase that was entered, up to the moment `at`, in the order of `TurnPhase`."""
+        self._advance(self._current, at)
         return tuple((phase, self._seconds[phase]) for phase in TurnPhase if phase in self._seconds)
+
+    def _advance(self, phase: TurnPhase, now: float) -> None:
+        self._seconds[self._current] = self._seconds.get(self._current, 0.0) + now - self._since
+        self._current, self._since = phase, now

@@ -19,7 +19,7 @@ from recallscope.runtime.agent.gates import GATES, Gate, Limits
 from recallscope.runtime.agent.history import History
 from recallscope.runtime.agent.reply import Reply
 from recallscope.runtime.agent.turn_state import TurnState
-from recallscope.runtime.errors import ModelConnectionError, ModelError, ModelStatusError
+from recallscope.runtime.errors import ModelConnectionError, ModelError, ModelStatusError, ModelStreamError
 from recallscope.runtime.events import ModelAttemptFailed, ModelCallFinished, ModelCallStarted, ModelFirstChunk
 from recallscope.runtime.messages import AssistantMessage, UserMessage
 from recallscope.runtime.model.seam import Chunk, Model, ModelRequest, ToolCallDelta, ToolSpec
@@ -159,12 +159,13 @@ class _Send:
             raise
 
     async def _read(self, message: UserMessage, attempt: int, operation: Operation[ModelCallFinished]) -> None:
+        accepted = False
         with anyio.move_on_after(self._time_left()) as acceptance:
             async with aclosing(self._chunks(message)) as chunks:
                 async for chunk in chunks:
-                    if chunk.accepted and acceptance.deadline != math.inf:
+                    if chunk.accepted and not accepted:
                         # From the acceptance on, the time between chunks is the model client's to bound.
-                        acceptance.deadline = math.inf
+                        accepted, acceptance.deadline = True, math.inf
                         self._accept(message, attempt, operation)
                     self._reply.add(chunk)
                     if chunk.text:
@@ -172,6 +173,8 @@ class _Send:
         if acceptance.cancelled_caught:
             total = self._sender.settings.attempts.total
             raise ModelConnectionError(url=self._url, problem=f"not accepted within {total:g} s in all", timed_out=True)
+        if not accepted:
+            raise ModelStreamError(url=self._url, problem="it ended before its first choice")
 
     def _chunks(self, message: UserMessage) -> AsyncGenerator[Chunk, None]:
         history = self._sender.history.snapshot()

@@ -15,9 +15,9 @@ from recallscope.runtime.agent.tools.registry import Toolbox
 from recallscope.runtime.agent.turn import PostTurn, TurnRunner
 from recallscope.runtime.agent.turn_state import Listener, TurnRequest, TurnResult, TurnScope, TurnState, Update
 from recallscope.runtime.errors import SessionClosedError
-from recallscope.runtime.events import SessionClosed, SessionOpened, TurnStarted
+from recallscope.runtime.events import SessionClosed, SessionOpened, TurnFinished, TurnStarted
 from recallscope.runtime.model.seam import Model
-from recallscope.runtime.observe import Observers
+from recallscope.runtime.observe import Observers, Operation
 from recallscope.runtime.recall.recaller import Recaller
 from recallscope.runtime.terms import Cause, TurnOutcome, TurnPhase
 
@@ -124,10 +124,11 @@ class Session:
 
     async def reset(self) -> None:
         """Stop the turns under way, wait until they have ended, and begin with an empty history."""
-        await self._stopped(Cause.SESSION_RESET)
-        self.history.replace()
-        self.recent_tools.clear()
-        self._tokens = 0
+        self.cancel(Cause.SESSION_RESET)
+        async with self._admission:
+            self.history.replace()
+            self.recent_tools.clear()
+            self._tokens = 0
 
     async def close(self, cause: Cause = Cause.SESSION_DISPOSE) -> None:
         """Stop the turns under way, wait until they have ended, and take no more prompts; idempotent."""
@@ -162,15 +163,25 @@ class Session:
             phases=PhaseClock(self._observers.now, started_at=started.at, first=TurnPhase.QUEUE),
             observers=self._observers,
             listener=listener,
-            session_tokens=self._tokens,
         )
         with self._observers.operation(started, cause=lambda: ticket.scope.cause) as operation:
             try:
                 async with self._admission:
-                    state.phases.enter(TurnPhase.OTHER)
-                    result = await self._runner.run(state, operation)
+                    return await self._admitted(state, operation)
             except anyio.get_cancelled_exc_class():
-                operation.note(outcome=TurnOutcome.CANCELLED, sends=state.sends, phases=state.phases.seconds())
+                # Nobody stated a cause: the host itself is ending the task that this turn runs in.
+                cause = ticket.scope.cause or Cause.SESSION_DISPOSE
+                operation.note(outcome=TurnOutcome.CANCELLED, cause=cause)
                 raise
+            finally:
+                # The phases end when the turn does, so that they add up to its wall time.
+                at = self._observers.now()
+                operation.note(at=at, sends=state.sends, phases=state.phases.seconds(at=at))
+
+    async def _admitted(self, state: TurnState, operation: Operation[TurnFinished]) -> TurnResult:
+        state.phases.enter(TurnPhase.OTHER)
+        state.session_tokens = self._tokens
+        try:
+            return await self._runner.run(state, operation)
+        finally:
             self._tokens = state.session_tokens
-        return result

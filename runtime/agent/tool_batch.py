@@ -32,7 +32,11 @@ class ToolBatch:
         try:
             with state.phases.during(TurnPhase.TOOL):
                 for call in calls:
-                    results.append(await self._call(state, call))  # noqa: PERF401 - what is there counts when it is cut
+                    await state.listener(ToolCallStarted(call.call_id, call.tool, call.arguments))
+                    result = await self._call(state, call)
+                    # What was run counts, also when the batch is cut off while the front end is told.
+                    results.append(result)
+                    await state.listener(ToolCallEnded(call.call_id, call.tool, result.is_error))
         except BaseException:
             missing = (
                 ToolResultPart(call.call_id, call.tool, NOT_RUN, is_error=True) for call in calls[len(results) :]
@@ -42,7 +46,6 @@ class ToolBatch:
         return tuple(results)
 
     async def _call(self, state: TurnState, call: ToolCall) -> ToolResultPart:
-        await state.listener(ToolCallStarted(call.call_id, call.tool, call.arguments))
         started = ToolStarted(
             op=self._observers.new_op(),
             at=self._observers.now(),
@@ -56,5 +59,4 @@ class ToolBatch:
             operation.note(characters=len(output.text), is_error=output.is_error)
         if call.tool in self._toolbox:
             self._recent_tools.record(call.tool)
-        await state.listener(ToolCallEnded(call.call_id, call.tool, output.is_error))
         return ToolResultPart(call.call_id, call.tool, output.text, output.is_error)

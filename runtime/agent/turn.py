@@ -57,7 +57,7 @@ class TurnRunner:
 
     async def run(self, state: TurnState, operation: Operation[TurnFinished]) -> TurnResult:
         """Run an admitted turn to its end and say how it ended; a model's failure is a result, not an exception."""
-        ending, verdict = await self._to_the_end(state)
+        ending, verdict = await self._to_the_end(state, operation)
         result = TurnResult(
             turn=state.turn,
             outcome=ending.outcome,
@@ -69,10 +69,12 @@ class TurnRunner:
         )
         if state.request.fresh and ending.outcome in {TurnOutcome.END_TURN, TurnOutcome.REJECTED}:
             self._schedule(state, result)
-        _note(operation, state, ending, verdict)
+        _note_ending(operation, ending)
         return result
 
-    async def _to_the_end(self, state: TurnState) -> tuple[TurnEnding, RecallVerdict | None]:
+    async def _to_the_end(
+        self, state: TurnState, operation: Operation[TurnFinished]
+    ) -> tuple[TurnEnding, RecallVerdict | None]:
         verdict: RecallVerdict | None = None
         ending: TurnEnding | None = None
         with state.scope.scope:
@@ -88,6 +90,7 @@ class TurnRunner:
                 finally:
                     state.phases.enter(TurnPhase.OTHER)
                     verdict = await self.recaller.finish(cause)
+                    _note_recall(operation, verdict)
         if ending is None:
             ending = TurnEnding(outcome=TurnOutcome.CANCELLED, cause=state.scope.cause or Cause.SESSION_DISPOSE)
         return ending, verdict
@@ -138,10 +141,8 @@ async def _turn_tasks() -> AsyncGenerator[TaskGroup, None]:
         raise
 
 
-def _note(
-    operation: Operation[TurnFinished], state: TurnState, ending: TurnEnding, verdict: RecallVerdict | None
-) -> None:
-    operation.note(outcome=ending.outcome, sends=state.sends, phases=state.phases.seconds())
+def _note_ending(operation: Operation[TurnFinished], ending: TurnEnding) -> None:
+    operation.note(outcome=ending.outcome)
     match ending.outcome:
         case TurnOutcome.FAILED:
             operation.note(
@@ -151,6 +152,9 @@ def _note(
             operation.note(status=Status.CANCELLED, cause=ending.cause)
         case _:
             pass
+
+
+def _note_recall(operation: Operation[TurnFinished], verdict: RecallVerdict | None) -> None:
     if verdict is not None:
         operation.note(
             scenario=verdict.scenario,
