@@ -70,7 +70,7 @@ def _environment(python: str, folder: Path) -> Path:
 def test_the_wheel_on_each_python_with_the_pinned_requirements(built: Built, tmp_path: Path, python: str) -> None:
     """With the pinned, hashed requirements the wheel installs, is consistent, imports and starts on each Python."""
     there = _environment(python, tmp_path)
-    pip = (there / "python", "-m", "pip", "--quiet", "--disable-pip-version-check")
+    pip = (there / "python", "-m", "pip", "--disable-pip-version-check")
     _run(*pip, "install", "--require-hashes", "--only-binary", ":all:", "-r", ROOT / "requirements/run.txt", cwd=there)
     _run(*pip, "install", "--no-deps", built.wheel, cwd=there)
     _run(*pip, "check", cwd=there)
@@ -90,7 +90,7 @@ def test_the_wheel_on_each_python_with_the_pinned_requirements(built: Built, tmp
 def test_the_sdist_installs_by_its_own_metadata(built: Built, tmp_path: Path) -> None:
     """`pip install` of the source distribution builds it in isolation and finds its requirements by itself."""
     there = _environment(sys.executable, tmp_path)
-    pip = (there / "python", "-m", "pip", "--quiet", "--disable-pip-version-check")
+    pip = (there / "python", "-m", "pip", "--disable-pip-version-check")
     _run(*pip, "install", built.sdist, cwd=there)
     _run(*pip, "check", cwd=there)
 
