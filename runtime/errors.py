@@ -11,7 +11,8 @@
     │   ├── ModelConnectionError   no answer: refused, reset, name not found, timed out
     │   ├── ModelStatusError       an answer with a status that refuses
     │   └── ModelStreamError       an answer that is no well-formed stream, or stopped early
-    ├── ToolError              a tool cannot do what the model asked; the text is the model's answer, never the turn's end
+    ├── ToolError              a tool cannot do what the model asked; the model is told why
+    ├── LabError               an experiment could not be carried out, or its figures could not be read
     └── SessionClosedError     the session was disposed; open a new one
 
 "You" errors say what to change; "the world" errors say what happened and whether a retry can help.
@@ -22,6 +23,7 @@ from recallscope.runtime.terms import Reason
 __all__ = [
     "ConfigError",
     "IllegalMoveError",
+    "LabError",
     "MemoryWriteError",
     "ModelConnectionError",
     "ModelError",
@@ -140,6 +142,10 @@ class ModelStreamError(ModelError):
 
 class ToolError(RecallscopeError):
     """A tool cannot do what the model asked; the text tells the model why and what is allowed."""
+
+
+class LabError(RecallscopeError):
+    """An experiment could not be carried out, or its figures could not be read; it says what to do."""
 
 
 class SessionClosedError(RecallscopeError):

@@ -66,7 +66,7 @@ def _value(name: str, value: Any, rules: Mapping[str, Any]) -> Any:
     types = _types(rules)
     if isinstance(value, float) and value.is_integer() and "integer" in types and "number" not in types:
         value = int(value)
-    if types and not any(_IS_OF_TYPE.get(kind, lambda _: True)(value) for kind in types):
+    if types and not any(_is_of_type(value, kind) for kind in types):
         raise ToolError(f"the argument {name!r} must be of type {' or '.join(types)}, not {_shown(value)}")
     choices: object = rules.get("enum")
     if isinstance(choices, list) and value not in cast("list[object]", choices):
@@ -78,6 +78,11 @@ def _value(name: str, value: Any, rules: Mapping[str, Any]) -> Any:
         if isinstance(highest, int | float) and value > highest:
             raise ToolError(f"the argument {name!r} must be at most {highest}, not {_shown(value)}")
     return value
+
+
+def _is_of_type(value: object, kind: str) -> bool:
+    test = _IS_OF_TYPE.get(kind)
+    return test is None or test(value)
 
 
 def _shown(value: object) -> str:
