@@ -6,10 +6,7 @@ exemplar of each series and bucket between scrapes, skips what it cannot show, a
 
 import logging
 import threading
-import time
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 from opentelemetry.sdk.metrics.export import (
@@ -17,8 +14,6 @@ from opentelemetry.sdk.metrics.export import (
     Histogram,
     HistogramDataPoint,
     Metric,
-    MetricReader,
-    MetricsData,
     NumberDataPoint,
     Sum,
 )
@@ -28,150 +23,110 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
+from recallscope.telemetry.exemplars import Series, series_of
 from recallscope.telemetry.metric import prometheus_family, prometheus_label
+from recallscope.telemetry.readers import PullReader
 
-__all__ = ["ExemplarReader", "MetricsServer"]
+__all__ = ["Exposition", "MetricsServer"]
 
 _log = logging.getLogger(__name__)
 
-EXEMPLAR_KEPT_SECONDS = 600.0
-
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
-_Series = tuple[str, tuple[tuple[str, str], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    exemplar: Exemplar
-    seen: float
+class Exposition:
+    """Turns what a reader collects into Prometheus families; `skipped` counts metrics that have no text form."""
 
-
-class ExemplarReader(MetricReader):
-    """A metric reader that answers with Prometheus families; always cumulative.
-
-    Args:
-        wall: seconds since 1970, for the age of exemplars.
-        cardinality_limits: as for every metric reader.
-    """
-
-    def __init__(
-        self, *, wall: Callable[[], float] = time.time, cardinality_limits: Mapping[type, int] | None = None
-    ) -> None:
-        super().__init__(cardinality_limits=dict(cardinality_limits) if cardinality_limits else None)
-        self._wall = wall
+    def __init__(self, reader: PullReader) -> None:
+        self._reader = reader
         self._lock = threading.Lock()
-        self._data: MetricsData | None = None
-        self._exemplars: dict[tuple[_Series, int], _Kept] = {}
         self.skipped = 0
 
     def families(self) -> list[Family | InfoMetricFamily]:
         """Collect now and return one family per metric, and `target_info`."""
         with self._lock:
-            self.collect()
-            data, self._data = self._data, None
+            data = self._reader.pull()
             families: dict[str, Family] = {}
-            info: InfoMetricFamily | None = None
+            info: list[InfoMetricFamily] = []
             for resource_metrics in data.resource_metrics if data is not None else ():
-                info = info or _target_info(resource_metrics.resource)
+                info = info or [_target_info(resource_metrics.resource)]
                 for scope_metrics in resource_metrics.scope_metrics:
                     for metric in scope_metrics.metrics:
-                        self._add(families, metric)
-            self._forget_old_exemplars()
-            return [*families.values(), *([info] if info is not None else [])]
+                        if not self._add(families, metric):
+                            self.skipped += 1
+            return [*families.values(), *info]
 
-    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
-        """Do nothing: there is nothing to flush."""
-
-    def _receive_metrics(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> None:
-        self._data = metrics_data
-
-    def _add(self, families: dict[str, Family], metric: Metric) -> None:
-        """Add the points of one metric to its family; a kind that the text formats cannot show is counted."""
+    def _add(self, families: dict[str, Family], metric: Metric) -> bool:
+        """Add the points of one metric to its family; False for a kind that the text formats cannot show."""
         gauge = isinstance(metric.data, Gauge) or (isinstance(metric.data, Sum) and not metric.data.is_monotonic)
         name = prometheus_family(metric.name, metric.unit or "", gauge=gauge)
         help_text = metric.description or metric.name
         match metric.data:
             case Sum(is_monotonic=True):
-                counter = families.setdefault(name, CounterMetricFamily(name, help_text))
-                if isinstance(counter, CounterMetricFamily):
-                    for point in metric.data.data_points:
-                        self._add_count(counter, point)
-                    return
+                family = families.setdefault(name, CounterMetricFamily(name, help_text))
+                if not isinstance(family, CounterMetricFamily):
+                    return False
+                for point in metric.data.data_points:
+                    self._add_count(family, metric, point)
             case Sum() | Gauge():
                 family = families.setdefault(name, GaugeMetricFamily(name, help_text))
-                if isinstance(family, GaugeMetricFamily):
-                    for point in metric.data.data_points:
-                        family.add_sample(name, _labels(point.attributes), point.value)
-                    return
+                if not isinstance(family, GaugeMetricFamily):
+                    return False
+                for point in metric.data.data_points:
+                    family.add_sample(name, _labels(point.attributes), point.value)
             case Histogram():
-                histogram = families.setdefault(name, HistogramMetricFamily(name, help_text))
-                if isinstance(histogram, HistogramMetricFamily):
-                    for histogram_point in metric.data.data_points:
-                        self._add_histogram(histogram, histogram_point)
-                    return
+                family = families.setdefault(name, HistogramMetricFamily(name, help_text))
+                if not isinstance(family, HistogramMetricFamily):
+                    return False
+                for histogram_point in metric.data.data_points:
+                    self._add_histogram(family, metric, histogram_point)
             case _:
-                pass
-        self.skipped += 1
+                return False
+        return True
 
-    def _add_count(self, family: CounterMetricFamily, point: NumberDataPoint) -> None:
-        labels = _labels(point.attributes)
-        series = (family.name, tuple(labels.items()))
-        for exemplar in point.exemplars:
-            self._keep(series, 0, exemplar)
-        family.add_sample(f"{family.name}_total", labels, point.value, exemplar=self._kept(series, 0))
+    def _add_count(self, family: CounterMetricFamily, metric: Metric, point: NumberDataPoint) -> None:
+        exemplar = self._exemplar(series_of(metric, point.attributes), 0)
+        family.add_sample(f"{family.name}_total", _labels(point.attributes), point.value, exemplar=exemplar)
 
-    def _add_histogram(self, family: HistogramMetricFamily, point: HistogramDataPoint) -> None:
+    def _add_histogram(self, family: HistogramMetricFamily, metric: Metric, point: HistogramDataPoint) -> None:
         labels = _labels(point.attributes)
-        series = (family.name, tuple(labels.items()))
-        for exemplar in point.exemplars:
-            self._keep(series, bisect_left(point.explicit_bounds, exemplar.value), exemplar)
+        series = series_of(metric, point.attributes)
         total = 0
         bounds = (*(repr(float(bound)) for bound in point.explicit_bounds), "+Inf")
         for bucket, (bound, count) in enumerate(zip(bounds, point.bucket_counts, strict=True)):
             total += count
-            family.add_sample(
-                f"{family.name}_bucket", {**labels, "le": bound}, total, exemplar=self._kept(series, bucket)
-            )
+            exemplar = self._exemplar(series, bucket)
+            family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, total, exemplar=exemplar)
         family.add_sample(f"{family.name}_count", labels, total)
         family.add_sample(f"{family.name}_sum", labels, point.sum)
 
-    def _keep(self, series: _Series, bucket: int, exemplar: Any) -> None:
-        if not exemplar.trace_id or not exemplar.span_id:
-            return
-        labels = {"trace_id": f"{exemplar.trace_id:032x}", "span_id": f"{exemplar.span_id:016x}"}
-        seen = exemplar.time_unix_nano / 1e9
-        known = self._exemplars.get((series, bucket))
-        if known is None or known.seen <= seen:
-            self._exemplars[series, bucket] = _Kept(Exemplar(labels, exemplar.value, round(seen, 3)), seen)
-
-    def _kept(self, series: _Series, bucket: int) -> Exemplar | None:
-        kept = self._exemplars.get((series, bucket))
-        return kept.exemplar if kept is not None and self._wall() - kept.seen <= EXEMPLAR_KEPT_SECONDS else None
-
-    def _forget_old_exemplars(self) -> None:
-        oldest = self._wall() - EXEMPLAR_KEPT_SECONDS
-        self._exemplars = {key: kept for key, kept in self._exemplars.items() if kept.seen >= oldest}
+    def _exemplar(self, series: Series, bucket: int) -> Exemplar | None:
+        kept = self._reader.store.last(series, bucket)
+        if kept is None:
+            return None
+        labels = {"trace_id": f"{kept.trace_id:032x}", "span_id": f"{kept.span_id:016x}"}
+        return Exemplar(labels, kept.value, round(kept.time_unix_nano / 1e9, 3))
 
 
 class _Families(Collector):
     """What `prometheus_client` asks at each scrape."""
 
-    def __init__(self, reader: ExemplarReader) -> None:
-        self._reader = reader
+    def __init__(self, exposition: Exposition) -> None:
+        self._exposition = exposition
 
     def collect(self) -> Iterable[Any]:
-        return self._reader.families()
+        return self._exposition.families()
 
 
 class MetricsServer:
-    """Serves a reader's families over HTTP on a thread; OpenMetrics to whoever accepts it, text to others.
+    """Serves what a reader collects over HTTP on a thread; OpenMetrics to whoever accepts it, text to others.
 
     Use as a context manager. A port that is taken is a warning: `url` is None then, and nothing else changes.
     """
 
-    def __init__(self, reader: ExemplarReader, *, host: str = "127.0.0.1", port: int = 9464) -> None:
+    def __init__(self, reader: PullReader, *, host: str = "127.0.0.1", port: int = 9464) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Families(reader))
+        self._registry.register(_Families(Exposition(reader)))
         self._address = (host, port)
         self._stop: Callable[[], None] = lambda: None
         self.url: str | None = None

@@ -17,12 +17,13 @@ from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetr
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 from recallscope.telemetry import names
 from recallscope.telemetry.export_queue import ExportQueue, SpanQueueProcessor
 from recallscope.telemetry.flow import Flow
 from recallscope.telemetry.metric_export import MetricFlow
+from recallscope.telemetry.readers import PullReader
 from recallscope.telemetry.settings import ExportPlan, Protocol, TelemetrySettings, number, plan_export
 
 __all__ = ["MetricPipeline", "TracePipeline"]
@@ -85,23 +86,23 @@ class TracePipeline:
 
 
 class MetricPipeline:
-    """The meter provider and its readers: the given ones, and the periodic one if a collector is configured."""
+    """The meter provider and its readers: `scraped` answers `/metrics`, another one exports at an interval."""
 
-    def __init__(self, settings: TelemetrySettings, resource: Resource, readers: tuple[MetricReader, ...]) -> None:
+    def __init__(self, settings: TelemetrySettings, resource: Resource) -> None:
         self._flow: MetricFlow | None = None
         self._ended = False
         self._thread: threading.Thread | None = None
+        self.scraped = PullReader(cardinality_limits=CARDINALITY_LIMITS) if settings.serve_metrics else None
+        readers: list[MetricReader] = [self.scraped] if self.scraped is not None else []
         plan = plan_export(settings.environ, "METRICS", by_default=True)
         if plan is not None:
             self._flow = MetricFlow()
-            interval = number(settings.environ, "OTEL_METRIC_EXPORT_INTERVAL", 15_000)
-            exporter = otlp(plan).metric_exporter(plan.timeout, self._flow)
-            readers = (
-                *readers,
-                PeriodicExportingMetricReader(
-                    exporter, export_interval_millis=interval, cardinality_limits=CARDINALITY_LIMITS
-                ),
+            exporter = PeriodicExportingMetricReader(
+                otlp(plan).metric_exporter(plan.timeout, self._flow),
+                export_interval_millis=number(settings.environ, "OTEL_METRIC_EXPORT_INTERVAL", 15_000),
+                cardinality_limits=CARDINALITY_LIMITS,
             )
+            readers.append(exporter)
         self.provider = (
             MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False) if readers else None
         )
@@ -139,7 +140,8 @@ def otlp(plan: ExportPlan) -> ModuleType:
 
 
 def _sampler(settings: TelemetrySettings) -> Sampler | None:
-    """Record everything, also below a remote parent that is not recorded; `OTEL_TRACES_SAMPLER` overrides (None)."""
-    if settings.environ.get("OTEL_TRACES_SAMPLER"):
-        return None
-    return ParentBased(root=ALWAYS_ON, remote_parent_not_sampled=ALWAYS_ON)
+    """Record everything; `OTEL_TRACES_SAMPLER` overrides (None).
+
+    A parent-based sampler that also records below remote parents that are not recorded decides the same, but slower.
+    """
+    return None if settings.environ.get("OTEL_TRACES_SAMPLER") else ALWAYS_ON

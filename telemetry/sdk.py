@@ -21,13 +21,14 @@ from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from recallscope.runtime.events import Event, OpId
 from recallscope.telemetry import names
 from recallscope.telemetry.anchor import Anchor
+from recallscope.telemetry.deferred import DeferredObserver
 from recallscope.telemetry.flow import Flow
 from recallscope.telemetry.instruments import ExemplarHistogram, Labels, observe_counter
 from recallscope.telemetry.journal import Journal
 from recallscope.telemetry.logs import JsonHandler
 from recallscope.telemetry.loop_lag import LoopLag
 from recallscope.telemetry.metrics import MetricObserver
-from recallscope.telemetry.pipelines import CARDINALITY_LIMITS, MetricPipeline, TracePipeline, otlp
+from recallscope.telemetry.pipelines import MetricPipeline, TracePipeline, otlp
 from recallscope.telemetry.settings import TelemetrySettings, number, plan_export
 from recallscope.telemetry.span_table import NO_SPAN
 from recallscope.telemetry.spans import SpanObserver
@@ -119,29 +120,31 @@ class Telemetry:
         spans = self._spans = SpanObserver(tracer, anchor=self._anchor, slow_turn_seconds=settings.slow_turn_seconds)
         self.observers = (spans,)
         metrics = self._open_metrics(settings, resource, stack)
-        histogram = None
+        histogram, deferred = None, None
         if metrics.provider is not None:
             meter = metrics.provider.get_meter(names.SCOPE, settings.version)
             observer = MetricObserver(
                 meter, context_of=spans.context_of, policies=settings.policies, anchor=self._anchor
             )
-            self.observers = (spans, observer)
+            deferred = DeferredObserver(observer, name=MetricObserver.name)
+            if metrics.scraped is not None:
+                metrics.scraped.before = deferred.settle
+            self.observers = (spans, deferred)
             histogram = ExemplarHistogram(meter, names.LOOP_LAG)
             self._observe_itself(meter, spans)
         if histogram is not None or traces.queue is not None:
             self._lag = LoopLag(histogram, hooks=(spans.tick,))
         stack.callback(self._close, traces, metrics, self._open_logs(settings, resource, stack))
+        if deferred is not None:
+            stack.callback(deferred.close)
 
     def _open_metrics(self, settings: TelemetrySettings, resource: Resource, stack: ExitStack) -> MetricPipeline:
-        if not settings.serve_metrics:
-            metrics = MetricPipeline(settings, resource, ())
-        else:
-            from recallscope.telemetry.exposition import ExemplarReader, MetricsServer  # noqa: PLC0415 - costs 60 ms
+        metrics = MetricPipeline(settings, resource)
+        if metrics.scraped is not None:
+            from recallscope.telemetry.exposition import MetricsServer  # noqa: PLC0415 - costs 60 ms
 
-            reader = ExemplarReader(cardinality_limits=CARDINALITY_LIMITS)
-            metrics = MetricPipeline(settings, resource, (reader,))
             host, port = settings.metrics_address
-            self.metrics_url = stack.enter_context(MetricsServer(reader, host=host, port=port)).url
+            self.metrics_url = stack.enter_context(MetricsServer(metrics.scraped, host=host, port=port)).url
         self._flows.append(metrics.flows)
         return metrics
 

@@ -302,7 +302,8 @@ class SpanObserver:
         opened = self._table.get(event.op)
         if opened is None:
             return
-        opened.attributes[names.STATUS] = event.status.value
+        if event.status is not Status.OK:
+            opened.attributes[names.STATUS] = event.status.value
         if event.cause is not None:
             opened.attributes[names.STATUS_CAUSE] = event.cause.value
         failed = event.status is Status.FAILED

@@ -1,0 +1,49 @@
+"""The reader behind `/metrics`."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opentelemetry.sdk.metrics.export import MetricReader, MetricsData
+
+from recallscope.telemetry.exemplars import ExemplarStore
+
+__all__ = ["PullReader"]
+
+
+class PullReader(MetricReader):
+    """Collects when it is asked; always cumulative.
+
+    Args:
+        store: keeps the exemplars that the SDK forgets.
+        before: called before each collection, so that what was just stated is in it.
+        cardinality_limits: as for every metric reader.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: ExemplarStore | None = None,
+        before: Callable[[], object] = lambda: None,
+        cardinality_limits: Mapping[type, int] | None = None,
+    ) -> None:
+        super().__init__(cardinality_limits=dict(cardinality_limits) if cardinality_limits else None)
+        self.store = store or ExemplarStore()
+        self.before = before
+        self._pulling = threading.Lock()
+        self._data: MetricsData | None = None
+
+    def pull(self) -> MetricsData | None:
+        """Collect now; None if nothing was measured yet."""
+        self.before()
+        with self._pulling:
+            self.collect()
+            data, self._data = self._data, None
+            return data
+
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
+        """Do nothing: there is nothing to flush."""
+
+    def _receive_metrics(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> None:
+        self.store.keep(metrics_data)
+        self._data = metrics_data
