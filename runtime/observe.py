@@ -9,7 +9,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol
@@ -102,7 +102,7 @@ class Observers:
     @contextmanager
     def operation(
         self, started: "Started[FinishedT]", *, cause: Callable[[], Cause | None] = lambda: None
-    ) -> "Iterator[Operation[FinishedT]]":
+    ) -> "Generator[Operation[FinishedT]]":
         """State `started`, run the block, and state its finish: ok, failed, or cancelled with what `cause` says then.
 
         Never hold this open across a `yield` of an asynchronous generator: the finish would be stated in whatever

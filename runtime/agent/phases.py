@@ -1,6 +1,6 @@
 """Where a turn's wall time goes: a partition of it, without gap or overlap."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from recallscope.runtime.observe import Clock
@@ -23,7 +23,7 @@ class PhaseClock:
         self._advance(phase, self._clock())
 
     @contextmanager
-    def during(self, phase: TurnPhase) -> Iterator[None]:
+    def during(self, phase: TurnPhase) -> Generator[None]:
         """Run the block in `phase` and return to the phase of before, however the block ends."""
         before = self._current
         self.enter(phase)

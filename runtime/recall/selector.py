@@ -7,6 +7,7 @@ is no such list is a failed call, an empty list is a final answer (DESIGN sectio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from typing import cast
 
 from recallscope.runtime.errors import ModelStreamError
 from recallscope.runtime.events import Cause, ModelCallStarted, OpId, Purpose
@@ -136,6 +137,6 @@ def _identifiers(text: str, url: str) -> list[str]:
         raise ModelStreamError(url=url, problem="the selection is no JSON") from error
     match answer:
         case {"selected": [*identifiers]}:
-            return [identifier for identifier in identifiers if isinstance(identifier, str)]
+            return [name for name in cast("list[object]", identifiers) if isinstance(name, str)]
         case _:
             raise ModelStreamError(url=url, problem='the selection has no list "selected"')
