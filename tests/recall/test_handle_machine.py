@@ -1,9 +1,8 @@
 """The recall handle under any order of moves, against an oracle written from DESIGN section 2 and not from the code."""
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import fields
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import pytest
 from hypothesis import settings
@@ -130,8 +129,12 @@ class Oracle:
 
 def snapshot(handle: RecallHandle) -> list[object]:
     """Copy every fact of a handle; deliveries stay themselves, since they are compared by identity."""
-    facts = [getattr(handle, each.name) for each in fields(handle)]
-    return [copy(fact) if isinstance(fact, list | set) else fact for fact in facts]
+    facts: list[object] = [getattr(handle, each.name) for each in fields(handle)]
+    return [set(cast("set[object]", fact)) if isinstance(fact, set) else _copied(fact) for fact in facts]
+
+
+def _copied(fact: object) -> object:
+    return list(cast("list[object]", fact)) if isinstance(fact, list) else fact
 
 
 class HandleMachine(RuleBasedStateMachine):
