@@ -2,11 +2,11 @@
 
 import os
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from recallscope.runtime.agent.tools.files import workspace_tools
@@ -219,8 +219,8 @@ async def test_a_wrong_expression_is_explained(call: Call, pattern: str) -> None
 async def test_a_catastrophic_expression_stops_nobody(root: Path) -> None:
     """It is ended at the time limit, what was found before is given, and the event loop runs on meanwhile."""
     write(root, a_txt="aab\n", b_txt="a" * 60 + "!\n")
-    box = Toolbox(workspace_tools(root, grep_seconds=1.0))
-    longest, last = 0.0, time.monotonic()
+    box = Toolbox(workspace_tools(root, grep_seconds=3.0))
+    ticks = 0
     outputs: list[ToolOutput] = []
     async with anyio.create_task_group() as group:
 
@@ -229,30 +229,52 @@ async def test_a_catastrophic_expression_stops_nobody(root: Path) -> None:
             group.cancel_scope.cancel()
 
         group.start_soon(search)
-        with anyio.CancelScope():
-            while True:
-                await anyio.sleep(0.005)
-                longest, last = max(longest, time.monotonic() - last), time.monotonic()
-    note = "[stopped after 1 seconds: search in a smaller folder or with a simpler pattern]"
+        while True:
+            await anyio.sleep(0.01)
+            ticks += 1
+    note = "[stopped after 3 seconds: search in a smaller folder or with a simpler pattern]"
     assert outputs == [ToolOutput(f"a.txt:1: aab\n{note}")]
-    assert longest < 0.9
+    assert ticks > 10
 
 
 async def test_a_cancelled_search_ends_its_process(root: Path, call: Call) -> None:
-    """Nothing is left running when the turn is cancelled."""
+    """The call waits for the end of the process that it killed, so nothing is left running."""
     write(root, b_txt="a" * 60 + "!\n")
-    with anyio.fail_after(5):
+    with anyio.fail_after(9):
         with anyio.move_on_after(0.3) as scope:
             await call("grep", pattern="^(a+)+$")
     assert scope.cancelled_caught
 
 
-async def test_a_cancelled_walk_ends_its_thread(root: Path, call: Call) -> None:
-    """The call returns at once and the thread stops at the next file."""
-    for number in range(300):
-        (root / f"{number}").touch()
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await call("glob", pattern="**")
-    assert scope.cancelled_caught
-    assert threading.active_count() < 20
+async def test_a_cancelled_call_does_not_wait_for_its_thread(root: Path) -> None:
+    """A thread that hangs in the file system is left behind and ends at its next file."""
+    (root / "a").touch()
+    reached, go_on = threading.Event(), threading.Event()
+    loop_thread = threading.get_ident()
+
+    def clock() -> float:
+        if threading.get_ident() != loop_thread:
+            reached.set()
+            go_on.wait()
+        return 0.0
+
+    box = Toolbox(workspace_tools(root, clock=clock))
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(box.run, "glob", '{"pattern": "*"}')
+            await anyio.to_thread.run_sync(reached.wait)
+            group.cancel_scope.cancel()
+        assert not go_on.is_set()
+    finally:
+        go_on.set()
+
+
+async def test_a_walk_ends_at_its_time_limit(root: Path) -> None:
+    """What was found before is given, and the answer says that there may be more."""
+    for name in "abc":
+        (root / name).touch()
+    times = iter([0.0, 1.0, 2.0, 11.0])
+    box = Toolbox(workspace_tools(root, clock=lambda: next(times)))
+    assert await box.run("glob", '{"pattern": "*"}') == ToolOutput(
+        "a\n[stopped at the time limit: there may be more; begin in a smaller folder]"
+    )
