@@ -3,15 +3,20 @@
 from typing import Any
 
 from recallscope.runtime.memory.memory import Memory
+from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.search import Found, Hit
 
-__all__ = ["describe", "describe_hit"]
+__all__ = ["describe", "describe_note"]
 
 
-def describe_hit(hit: Hit) -> dict[str, Any]:
-    """Return one note: path below its root, title, type and score."""
-    note = hit.note
-    return {"path": note.relative, "title": note.title, "type": str(note.type), "score": round(hit.score, 4)}
+def describe_note(note: Note, score: float | None) -> dict[str, Any]:
+    """Return one note: path below its root, title, type, and score (None: no word of the query is in it)."""
+    rounded = None if score is None else round(score, 4)
+    return {"path": note.relative, "title": note.title, "type": str(note.type), "score": rounded}
+
+
+def _describe_hit(hit: Hit) -> dict[str, Any]:
+    return describe_note(hit.note, hit.score)
 
 
 def describe(found: Found, seconds: float, memory: Memory) -> dict[str, Any]:
@@ -20,8 +25,8 @@ def describe(found: Found, seconds: float, memory: Memory) -> dict[str, Any]:
     The runners-up are the matches that the fast result left out: those above the threshold first, then those below.
     """
     return {
-        "fast": {"notes": [describe_hit(hit) for hit in found.fast], "seconds": seconds},
-        "runners_up": [describe_hit(hit) for hit in (*found.lexical[len(found.fast) :], *found.runners_up)],
+        "fast": {"notes": [_describe_hit(hit) for hit in found.fast], "seconds": seconds},
+        "runners_up": [_describe_hit(hit) for hit in (*found.lexical[len(found.fast) :], *found.runners_up)],
         "catalog": {
             "notes": memory.notes,
             "skipped": [{"path": skip.path, "why": skip.why} for skip in memory.skipped],

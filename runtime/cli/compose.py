@@ -1,0 +1,217 @@
+"""Puts an agent together from the configuration: the one place where settings become objects.
+
+Heavy imports (the model client, the memory store) happen when this module is imported, which only the commands that
+run turns do, and before the first turn is admitted.
+"""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from recallscope.runtime import __version__
+from recallscope.runtime.agent.gates import Limits
+from recallscope.runtime.agent.host import Agent, RecallSettings
+from recallscope.runtime.agent.reminders import workspace_snapshot
+from recallscope.runtime.agent.send import Attempts, SendSettings
+from recallscope.runtime.agent.tools.files import workspace_tools
+from recallscope.runtime.agent.tools.registry import Toolbox
+from recallscope.runtime.config import Metrics, Selector, Settings
+from recallscope.runtime.errors import ConfigError
+from recallscope.runtime.events import ProcessStarted
+from recallscope.runtime.memory.memory import Memory, open_memory
+from recallscope.runtime.memory.scopes import MemoryRoots, catalog_path
+from recallscope.runtime.model.openai_compat import OpenAICompatModel, TraceHeaders
+from recallscope.runtime.observe import Observer, Observers
+from recallscope.runtime.recall.fence import EXPLANATION
+from recallscope.runtime.recall.handle import Budget
+from recallscope.runtime.recall.policy import PolicySplit
+from recallscope.telemetry.sdk import Telemetry, TelemetrySettings
+
+__all__ = ["Models", "memory_roots", "observers_of", "open_agent", "open_models", "telemetry_settings"]
+
+SYSTEM_PROMPT = (
+    "You are a helpful agent that works in the person's workspace with the tools you are given. Use them to find out "
+    "what you do not know, and answer briefly and exactly."
+)
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+NO_MODEL = (
+    "no model is configured: set OPENAI_BASE_URL, OPENAI_API_KEY and RECALLSCOPE_MODEL_NAME in the environment, or "
+    "[model] name and base_url in recallscope.toml (or try --demo, which brings a scripted model)"
+)
+
+
+class NoModelError(click.ClickException):
+    """No model is configured; the sentence says how to configure one."""
+
+    exit_code = 2
+
+    def __init__(self) -> None:
+        super().__init__(NO_MODEL)
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the one sentence."""
+        click.echo(f"recallscope: {self.message}", file=file, err=file is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The main model, and the one that selects notes; None: the words alone select."""
+
+    main: OpenAICompatModel
+    selector: OpenAICompatModel | None
+
+
+def telemetry_settings(settings: Settings, front_end: str, *, serves_metrics: bool, journal: bool) -> TelemetrySettings:
+    """Return what telemetry is to do for the command `front_end`; `serves_metrics` decides where `auto` is set."""
+    metrics = settings.telemetry.metrics
+    return TelemetrySettings(
+        version=__version__,
+        front_end=front_end,
+        policies=tuple(policy_split(settings).policies),
+        serve_metrics=metrics is Metrics.ON or (metrics is Metrics.AUTO and serves_metrics),
+        slow_turn_seconds=settings.telemetry.slow_turn_seconds,
+        journal=journal and settings.telemetry.journal,
+        journal_directory=settings.telemetry.journal_dir,
+        metrics_host=settings.telemetry.metrics_host,
+        metrics_port=settings.telemetry.metrics_port,
+        log_stream=sys.stderr,
+        log_level=logging.WARNING,
+    )
+
+
+def policy_split(settings: Settings) -> PolicySplit:
+    """Return the policies in force."""
+    return PolicySplit.parse(
+        settings.recall.policy, experiment=settings.recall.experiment, source=settings.source("recall.policy")
+    )
+
+
+def observers_of(telemetry: Telemetry, front_end: str, also: Iterable[Observer] = ()) -> Observers:
+    """Return the observers of this process, with its clock tied to the wall by the first event."""
+    observers = Observers((*telemetry.observers, *also))
+    telemetry.watch_observers(observers.statistics)
+    observers.emit(
+        ProcessStarted(
+            op=observers.new_op(),
+            at=observers.now(),
+            wall=time.time(),
+            pid=os.getpid(),
+            version=__version__,
+            front_end=front_end,
+        )
+    )
+    return observers
+
+
+def memory_roots(settings: Settings) -> MemoryRoots:
+    """Return where the notes of this workspace and of this person lie."""
+    roots = MemoryRoots.below(settings.memory.base_dir, settings.session.workspace)
+    if settings.memory.project_dir is None:
+        return roots
+    return MemoryRoots(project=settings.memory.project_dir, user=roots.user, base=settings.memory.project_dir)
+
+
+@asynccontextmanager
+async def open_models(settings: Settings, trace_headers: TraceHeaders) -> AsyncGenerator[Models, None]:
+    """Open the clients of the configured models.
+
+    Raises:
+        NoModelError: no model is configured; the sentence says how to.
+        ConfigError: an address or a key cannot be used.
+    """
+    model = settings.model
+    if model.name is None:
+        raise NoModelError
+    async with AsyncExitStack() as stack:
+        main = await stack.enter_async_context(_client(settings, model.name, small=False, headers=trace_headers))
+        if settings.recall.selector is Selector.NONE:
+            selector = None
+        elif model.small is None and model.small_base_url is None:
+            selector = main
+        else:
+            small = _client(settings, model.small or model.name, small=True, headers=trace_headers)
+            selector = await stack.enter_async_context(small)
+        yield Models(main, selector)
+
+
+@asynccontextmanager
+async def open_agent(
+    settings: Settings, telemetry: Telemetry, observers: Observers
+) -> AsyncGenerator[tuple[Agent, Memory | None], None]:
+    """Open the configured agent and its memory; the memory is None where it is switched off."""
+    async with AsyncExitStack() as stack:
+        models = await stack.enter_async_context(open_models(settings, telemetry.trace_headers))
+        memory = None
+        if settings.memory.enabled:
+            roots = memory_roots(settings)
+            memory = await stack.enter_async_context(
+                open_memory(roots, catalog_path=catalog_path(roots, settings.memory.cache_dir), observers=observers)
+            )
+        recall = RecallSettings(
+            split=policy_split(settings),
+            ceiling=settings.recall.ceiling_seconds,
+            budget=Budget(settings.recall.budget_notes, settings.recall.budget_characters),
+            selector_safety=settings.recall.selector_safety_seconds,
+        )
+        workspace = settings.session.workspace
+        toolbox = Toolbox(workspace_tools(workspace))
+        send = SendSettings(
+            system=_system_prompt(settings),
+            tools=toolbox.specs,
+            limits=Limits(max_sends=settings.agent.max_sends),
+            attempts=Attempts(number=settings.model.attempts, total=settings.model.total_seconds),
+            streamed=settings.model.stream,
+            max_tokens=settings.model.max_tokens,
+        )
+        agent = Agent(
+            name=settings.agent.name,
+            model=models.main,
+            selector_model=models.selector,
+            memory=memory,
+            recall=recall,
+            observers=observers,
+            toolbox=toolbox,
+            settings=send,
+            reminders=(workspace_snapshot(workspace, wall=time.time),),
+        )
+        yield agent, memory
+
+
+def _client(settings: Settings, name: str, *, small: bool, headers: TraceHeaders) -> OpenAICompatModel:
+    model = settings.model
+    base_url = model.small_base_url if small else model.base_url
+    key = model.small_api_key if small else model.api_key
+    return OpenAICompatModel(
+        name=name,
+        base_url=base_url or model.base_url or DEFAULT_BASE_URL,
+        api_key=key.value if key is not None else None,
+        trace_headers=headers,
+        connect_timeout=model.connect_seconds,
+        read_timeout=max(model.first_byte_seconds, model.silence_seconds),
+    )
+
+
+def _system_prompt(settings: Settings) -> str:
+    file: Path | None = settings.agent.system_prompt_file
+    if file is None:
+        return f"{SYSTEM_PROMPT}\n\n{EXPLANATION}"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            key="agent.system_prompt_file",
+            value=str(file),
+            allowed=f"a readable text file in UTF-8 ({error})",
+            source=settings.source("agent.system_prompt_file"),
+        ) from error
+    return f"{text.rstrip()}\n\n{EXPLANATION}"

@@ -1,0 +1,163 @@
+"""`recallscope run`: one turn, its answer on stdout as it comes, and one line on what memory did on stderr."""
+
+import json
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+import anyio
+import click
+from anyio.abc import TaskStatus
+
+from recallscope.runtime.agent.session import Session
+from recallscope.runtime.agent.turn_state import AnswerText, ToolCallStarted, TurnRequest, TurnResult, Update
+from recallscope.runtime.cli.compose import observers_of, open_agent, telemetry_settings
+from recallscope.runtime.cli.recall_line import recall_line
+from recallscope.runtime.cli.settings import settings_in_force
+from recallscope.runtime.config import Settings
+from recallscope.runtime.events import Cause, Event, RecallClosed, TurnOutcome
+from recallscope.runtime.lab.demo import DEMO_PROMPT, open_demo
+from recallscope.telemetry.anchor import Anchor
+from recallscope.telemetry.encode import Encoder
+from recallscope.telemetry.sdk import open_telemetry
+
+__all__ = ["run"]
+
+FRONT_END = "run"
+FAILED = 1
+INTERRUPTED = 130
+TERMINATED = 143
+FIRST_SYNC_SECONDS = 2.0
+"""How long the first catalog of a memory may take before the turn begins; afterwards the catalog is on disk."""
+
+
+@click.command("run")
+@click.argument("prompt", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the journal's lines instead of the answer.")
+@click.option("--demo", is_flag=True, help="Use a scripted model and sample notes.")
+@click.pass_context
+def run(context: click.Context, prompt: str | None, as_json: bool, demo: bool) -> int:
+    """Run one turn with PROMPT.
+
+    The answer is streamed to stdout; a line on stderr says what memory did. Exit code 1: the turn failed, 130: Ctrl-C.
+    """
+    if prompt is None and not demo:
+        raise click.UsageError("a PROMPT is needed, such as: recallscope run 'How do we release?' (or use --demo)")
+    settings = settings_in_force(context)
+    if demo:
+        return anyio.run(_demo, context, prompt or DEMO_PROMPT, as_json)
+    return anyio.run(_run, settings, prompt or "", as_json, True)
+
+
+async def _demo(context: click.Context, prompt: str, as_json: bool) -> int:
+    async with open_demo() as demo:
+        return await _run(settings_in_force(context, demo.flags), prompt, as_json, False)
+
+
+class _Told:
+    """What is told of the turn on the way: the journal's lines, or the sentence on the recall."""
+
+    name = "command line"
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._encoder = Encoder(Anchor.now()) if as_json else None
+        self.recall: RecallClosed | None = None
+
+    def __call__(self, event: Event, /) -> None:
+        """Print a line of the journal, and remember how the recall ended."""
+        if self._encoder is not None:
+            click.echo(json.dumps(self._encoder(event), ensure_ascii=False))
+        if isinstance(event, RecallClosed):
+            self.recall = event
+
+
+async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) -> int:
+    told = _Told(as_json=as_json)
+    with open_telemetry(telemetry_settings(settings, FRONT_END, serves_metrics=False, journal=journal)) as telemetry:
+        observers = observers_of(telemetry, FRONT_END, (told,))
+        async with open_agent(settings, telemetry, observers) as (agent, memory), _running(telemetry.run):
+            if memory is not None:
+                with anyio.move_on_after(FIRST_SYNC_SECONDS):
+                    await memory.wait_synced()
+            session = agent.open_session()
+            async with _interruptible(session) as interrupted:
+                listener = _ignore if as_json else _print
+                result = await session.prompt(TurnRequest(text=prompt), listener)
+            await session.close()
+    _say_end(result, told, as_json=as_json)
+    return _exit_code(result, interrupted)
+
+
+def _say_end(result: TurnResult, told: _Told, *, as_json: bool) -> None:
+    if not as_json and result.text and not result.text.endswith("\n"):
+        click.echo()
+    if told.recall is not None:
+        click.echo(recall_line(told.recall), err=True)
+    else:
+        click.echo("memory: no recall (it is switched off)", err=True)
+    match result.outcome:
+        case TurnOutcome.END_TURN:
+            pass
+        case TurnOutcome.CANCELLED:
+            click.echo("recallscope: the turn was cancelled", err=True)
+        case _:
+            click.echo(f"recallscope: the turn ended with {result.outcome}{_because(result)}", err=True)
+
+
+def _because(result: TurnResult) -> str:
+    return f": {result.error}" if result.error else ""
+
+
+def _exit_code(result: TurnResult, interrupted: list[signal.Signals]) -> int:
+    if signal.SIGTERM in interrupted:
+        return TERMINATED
+    if interrupted:
+        return INTERRUPTED
+    return 0 if result.outcome is TurnOutcome.END_TURN else FAILED
+
+
+async def _ignore(_: Update) -> None:
+    """Show nothing: the journal's lines say it all."""
+
+
+async def _print(update: Update) -> None:
+    match update:
+        case AnswerText(text):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        case ToolCallStarted(tool=tool):
+            click.echo(f"[{tool}]", err=True)
+        case _:
+            pass
+
+
+@asynccontextmanager
+async def _running(work: Callable[[], Coroutine[None, None, None]]) -> AsyncGenerator[None, None]:
+    """Run `work` beside the block and end it with the block."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _interruptible(session: Session) -> AsyncGenerator[list[signal.Signals], None]:
+    """Let Ctrl-C and SIGTERM cancel the turn, with their causes; a second Ctrl-C ends the process as usual."""
+    received: list[signal.Signals] = []
+
+    async def listen(*, task_status: TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                again = bool(received)
+                received.append(signal.Signals(number))
+                cause = Cause.USER_CANCEL if number == signal.SIGINT else Cause.PROCESS_SHUTDOWN
+                session.cancel(cause)
+                if again:
+                    raise KeyboardInterrupt
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(listen)
+        yield received
+        tasks.cancel_scope.cancel()
