@@ -1,7 +1,7 @@
 """Messages to the wire: the body of a chat-completions request, as bytes.
 
-A frozen message always gives the same bytes, so each one is encoded once and kept: a request with a long history costs
-one join (measured at 440 messages: the body in 0.1 ms instead of 2 ms).
+A frozen message always gives the same bytes, so each one is encoded once and kept, and a request with a long history
+costs one join: with 440 messages about a quarter of what encoding kept dictionaries costs, a tenth of encoding anew.
 """
 
 import json
