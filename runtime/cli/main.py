@@ -17,6 +17,11 @@ WRONG_USE = 2
 INTERRUPTED = 130
 
 COMMANDS = {
+    "compare": LazyCommand(
+        "recallscope.runtime.cli.compare:compare", "Play every scenario under every recall policy and print the table."
+    ),
+    "run": LazyCommand("recallscope.runtime.cli.run:run", "Run one turn; say what memory did."),
+    "recall": LazyCommand("recallscope.runtime.cli.recall:recall", "Say which notes a query recalls, and which not."),
     "model-server": LazyCommand(
         "recallscope.runtime.cli.model_server:model_server", "Serve the scripted model server on loopback."
     ),

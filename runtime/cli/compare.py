@@ -1,0 +1,186 @@
+"""`recallscope compare`: every scenario under every policy, measured from the process's own metrics, as one table."""
+
+import json
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from io import TextIOWrapper
+
+import anyio
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from recallscope.runtime.cli.compose import observers_of, telemetry_settings
+from recallscope.runtime.cli.settings import settings_in_force
+from recallscope.runtime.config import Settings
+from recallscope.runtime.config.load import Origin
+from recallscope.runtime.errors import LabError
+from recallscope.runtime.lab.compare import AT_ONCE, Plan, Progress, play
+from recallscope.runtime.lab.comparison import Comparison, compare_figures
+from recallscope.runtime.lab.expectations import POLICIES, Verdict, live, scripted
+from recallscope.runtime.lab.table import WIDTH, ComparisonTable
+from recallscope.runtime.terms import PolicyName
+from recallscope.telemetry import queries
+from recallscope.telemetry.queries import TABLE_SCENARIOS
+from recallscope.telemetry.read.figures import ReadError
+from recallscope.telemetry.read.prometheus import read_prometheus
+from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
+
+__all__ = ["compare"]
+
+FRONT_END = "compare"
+DIFFERS = 1
+DEFAULT_TURNS = 5
+DEFAULT_JOB = "recallscope"
+DEFAULT_WINDOW = "1h"
+
+
+@click.command("compare")
+@click.option("--turns", type=click.IntRange(1, 1000), metavar="N", help="Turns in each cell (default: 5).")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice([policy.value for policy in POLICIES]),
+    help="A column; may be repeated (default: all).",
+)
+@click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    type=click.Choice([scenario.value for scenario in TABLE_SCENARIOS]),
+    help="A row; may be repeated (default: all).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
+@click.option("--from-prometheus", "prometheus", metavar="URL", help="Draw the table from live traffic instead.")
+@click.option("--job", metavar="NAME", help=f"The job in Prometheus (default: {DEFAULT_JOB}).")
+@click.option("--window", metavar="RANGE", help=f"How far back, such as 30m or 7d (default: {DEFAULT_WINDOW}).")
+@click.pass_context
+def compare(
+    context: click.Context,
+    *,
+    turns: int | None,
+    policies: Sequence[str],
+    scenarios: Sequence[str],
+    as_json: bool,
+    prometheus: str | None,
+    job: str | None,
+    window: str | None,
+) -> int:
+    """Play every scenario under every recall policy and print the table of what was measured.
+
+    The turns are real (HTTP, streaming, tools) against a scripted model server on loopback; the figures come from this
+    process's own /metrics. Exit code 1: a cell is not as stated.
+    """
+    settings = settings_in_force(context)
+    plan = Plan(
+        turns=turns or DEFAULT_TURNS,
+        policies=tuple(policy for policy in POLICIES if policy in policies) or POLICIES,
+        scenarios=tuple(scenario for scenario in TABLE_SCENARIOS if scenario in scenarios) or TABLE_SCENARIOS,
+        ceiling=settings.recall.ceiling_seconds,
+    )
+    if prometheus is None:
+        if job is not None or window is not None:
+            raise click.UsageError("--job and --window say what to read from a Prometheus; add --from-prometheus URL")
+        comparison = _play(plan, settings)
+        title = f"{plan.total} turns against the scripted model server, {AT_ONCE} sessions at a time"
+    else:
+        if turns is not None:
+            raise click.UsageError("--turns says how much is played; with --from-prometheus nothing is")
+        job, window = job or DEFAULT_JOB, window or DEFAULT_WINDOW
+        if not queries.is_range(window):
+            raise click.UsageError(f"--window {window}: it must be a range such as 30m, 1h30m or 7d")
+        comparison = _read(plan, prometheus, job, window)
+        title = f"Live traffic of job {job} in the last {window}, from {prometheus}"
+    _show(comparison, title, as_json=as_json)
+    return DIFFERS if _is_faulty(comparison) else 0
+
+
+def _play(plan: Plan, settings: Settings) -> Comparison:
+    with open_telemetry(_telemetry(settings, plan.policies)) as telemetry, _shown(plan.total) as progress:
+        observers = observers_of(telemetry, FRONT_END)
+
+        async def main() -> Comparison:
+            figures = await play(plan, telemetry, observers, progress=progress)
+            return compare_figures(
+                figures,
+                scripted(plan.ceiling),
+                ceiling=plan.ceiling,
+                policies=plan.policies,
+                scenarios=plan.scenarios,
+                played=True,
+            )
+
+        return anyio.run(main)
+
+
+def _read(plan: Plan, url: str, job: str, window: str) -> Comparison:
+    try:
+        figures = read_prometheus(url, selector=queries.job(job), window=window)
+    except ReadError as error:
+        raise LabError(str(error)) from error
+    return compare_figures(
+        figures, live(plan.ceiling), ceiling=plan.ceiling, policies=plan.policies, scenarios=plan.scenarios
+    )
+
+
+def _telemetry(settings: Settings, policies: tuple[PolicyName, ...]) -> TelemetrySettings:
+    """Return the settings of telemetry: any free port unless one was asked for, nothing in the person's journal."""
+    telemetry = telemetry_settings(settings, FRONT_END, serves_metrics=True, journal=False)
+    asked = settings.sources["telemetry.metrics_port"].origin is not Origin.DEFAULT
+    port = settings.telemetry.metrics_port if asked else 0
+    return replace(telemetry, policies=policies, serve_metrics=True, metrics_port=port)
+
+
+def _show(comparison: Comparison, title: str, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(comparison.as_data(), indent=2))
+        for cell in comparison.cells.values():
+            if cell.remarks and (comparison.played or cell.verdict is Verdict.DIFFERS):
+                click.echo(f"{cell.row.scenario} under {cell.row.policy}: {'; '.join(cell.remarks)}", err=True)
+    else:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a mark that an old terminal cannot show is no reason to fail
+        console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+        console.print(ComparisonTable(comparison, title=title))
+    if comparison.verdict is Verdict.NOT_MEASURED and not comparison.played:
+        click.echo("recallscope: no turn with a recall was found there; check --job and --window", err=True)
+
+
+def _is_faulty(comparison: Comparison) -> bool:
+    match comparison.verdict:
+        case Verdict.AS_STATED:
+            return False
+        case Verdict.DIFFERS:
+            return True
+        case Verdict.NOT_MEASURED:
+            return comparison.played
+
+
+@contextmanager
+def _shown(total: int) -> Generator[Callable[[Progress], None]]:
+    """Show on stderr how far the turns have come: a bar in a terminal, a line per fifth elsewhere."""
+    if not sys.stderr.isatty():
+        yield _Lines(parts=5)
+        return
+    columns = (TextColumn("playing"), BarColumn(), MofNCompleteColumn(), TextColumn("turns"), TimeElapsedColumn())
+    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("turns", total=total)
+        yield lambda progress: bar.update(task, completed=progress.done)
+
+
+class _Lines:
+    """Prints a line whenever another part of the turns is done."""
+
+    def __init__(self, *, parts: int) -> None:
+        self._parts = parts
+        self._shown = -1
+
+    def __call__(self, progress: Progress) -> None:
+        part = self._parts * progress.done // progress.total
+        if part > self._shown:
+            self._shown = part
+            click.echo(f"{progress.done} of {progress.total} turns", err=True)

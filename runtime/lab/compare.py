@@ -1,0 +1,230 @@
+"""Plays every scenario under every policy, over real HTTP, and reads from its own `/metrics` what came of it.
+
+The scripted model server runs in its own process, every turn has a fresh session, and nothing is computed from what
+the engine knows inside: the figures are the difference of two scrapes.
+"""
+
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from recallscope.runtime.agent.host import Agent, RecallSettings
+from recallscope.runtime.agent.send import SendSettings
+from recallscope.runtime.agent.session import Session
+from recallscope.runtime.agent.tools.registry import Toolbox
+from recallscope.runtime.agent.turn_state import TurnRequest, TurnResult
+from recallscope.runtime.errors import LabError
+from recallscope.runtime.lab.expectations import POLICIES
+from recallscope.runtime.lab.scenarios import (
+    MAIN_MODEL,
+    SCENARIOS,
+    SMALL_MODEL,
+    Play,
+    build_script,
+    job_tool,
+    preparation,
+    write_sample_notes,
+)
+from recallscope.runtime.memory.memory import Memory, open_memory
+from recallscope.runtime.memory.scopes import MemoryRoots
+from recallscope.runtime.messages import TextPart, UserMessage
+from recallscope.runtime.model.openai_compat import OpenAICompatModel
+from recallscope.runtime.model.seam import Model, ModelRequest
+from recallscope.runtime.observe import Observers
+from recallscope.runtime.recall.fence import EXPLANATION
+from recallscope.runtime.recall.policy import DEFAULT_CEILING, Arm, PolicySplit
+from recallscope.runtime.terms import PolicyName, Scenario, TurnOutcome
+from recallscope.runtime.testing.process import start_process
+from recallscope.telemetry.queries import TABLE_SCENARIOS
+from recallscope.telemetry.read.figures import Figures, ReadError
+from recallscope.telemetry.read.scrape import scrape
+from recallscope.telemetry.sdk import Telemetry
+
+__all__ = ["AGENT", "Plan", "Progress", "play"]
+
+AGENT = "compare"
+"""The agent's name in the metrics of a comparison."""
+
+AT_ONCE = 5
+STAGGER_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is played: `turns` turns in each cell; `ceiling` (seconds) is that of `tiered`."""
+
+    turns: int = 5
+    policies: tuple[PolicyName, ...] = POLICIES
+    scenarios: tuple[Scenario, ...] = TABLE_SCENARIOS
+    ceiling: float = DEFAULT_CEILING
+
+    @property
+    def total(self) -> int:
+        """How many turns are played in all; a superseded turn and the one after it count as one."""
+        return self.turns * len(self.policies) * len(self.scenarios)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a plan has come: turns done, of how many in all."""
+
+    done: int
+    total: int
+
+
+async def play(
+    plan: Plan, telemetry: Telemetry, observers: Observers, *, progress: Callable[[Progress], None] = lambda _: None
+) -> Figures:
+    """Play `plan` in this process and return what its own `/metrics` say of it; cancelling ends all of it.
+
+    Raises:
+        LabError: the model server did not start, a turn did not end well, or `/metrics` could not be read.
+    """
+    url = telemetry.metrics_url
+    if url is None:
+        raise LabError(
+            "this process serves no /metrics, and the table is drawn from there: unset OTEL_SDK_DISABLED, and set "
+            "OTEL_EXPORTER_PROMETHEUS_PORT to a free port or to 0"
+        )
+    try:
+        async with _stage(plan, telemetry, observers) as agent, anyio.create_task_group() as tasks:
+            tasks.start_soon(telemetry.run, name="telemetry")
+            before = await _scrape(url)
+            await _play_all(plan, agent, progress)
+            after = await _scrape(url)
+            tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # Task groups wrap what ends them; the first of our own errors is the reason of the others.
+        ours = group.subgroup(LabError)
+        if ours is None:
+            raise
+        raise next(_leaves(ours)) from None
+    return after.since(before)
+
+
+@asynccontextmanager
+async def _stage(plan: Plan, telemetry: Telemetry, observers: Observers) -> AsyncGenerator[Agent]:
+    """Set up notes, model server, models and agent, all of them used once, so that the first turn finds them ready."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recallscope-compare-")))
+        write_sample_notes(folder / "notes")
+        plays = [SCENARIOS[scenario] for scenario in plan.scenarios]
+        try:
+            url = await stack.enter_async_context(start_process(build_script(plays)))
+        except OSError as error:
+            raise LabError(f"the scripted model server did not start: {error}") from error
+        main, small = [
+            await stack.enter_async_context(
+                OpenAICompatModel(name=name, base_url=url, provider="scripted", trace_headers=telemetry.trace_headers)
+            )
+            for name in (MAIN_MODEL, SMALL_MODEL)
+        ]
+        roots = MemoryRoots(project=folder / "notes", base=folder)
+        memory = await stack.enter_async_context(
+            open_memory(roots, observers=observers, catalog_path=folder / "catalog.sqlite3", read_only=True)
+        )
+        await memory.wait_synced()
+        await _use_once(main, small, memory, observers)
+        toolbox = Toolbox([job_tool()])
+        yield Agent(
+            name=AGENT,
+            model=main,
+            selector_model=small,
+            memory=memory,
+            recall=RecallSettings(split=PolicySplit(()), ceiling=plan.ceiling),
+            observers=observers,
+            toolbox=toolbox,
+            settings=SendSettings(system=EXPLANATION, tools=toolbox.specs),
+        )
+
+
+async def _use_once(main: Model, small: Model, memory: Memory, observers: Observers) -> None:
+    """Import what is imported on first use, and connect; no turn, so nothing of it is in the figures."""
+
+    def request() -> ModelRequest:
+        return ModelRequest(op=observers.new_op(), system=None, messages=(UserMessage((TextPart("Hello."),)),))
+
+    async with aclosing(main.stream(request())) as chunks:
+        async for _ in chunks:
+            pass
+    await small.complete(request())
+    found = await memory.search("staging database port", exclude=frozenset(), recent_tools=())
+    await memory.stale(await memory.load([hit.note for hit in found.fast]))
+
+
+async def _play_all(plan: Plan, agent: Agent, progress: Callable[[Progress], None]) -> None:
+    """Play the turns, `AT_ONCE` sessions at a time, their beginnings a little apart."""
+    waiting = _turns(plan)
+    beginning = anyio.Lock()
+    done = 0
+
+    async def take_turns() -> None:
+        nonlocal done
+        for policy, scenario in waiting:
+            async with beginning:
+                await anyio.sleep(STAGGER_SECONDS)
+            await _turn(agent, policy, SCENARIOS[scenario])
+            done += 1
+            progress(Progress(done, plan.total))
+
+    progress(Progress(0, plan.total))
+    async with anyio.create_task_group() as tasks:
+        for _ in range(AT_ONCE):
+            tasks.start_soon(take_turns)
+
+
+def _turns(plan: Plan) -> Iterator[tuple[PolicyName, Scenario]]:
+    """Yield the turns so that those of one cell are spread over the run, and a round ends with its short ones."""
+    order = sorted(plan.scenarios, key=lambda scenario: SCENARIOS[scenario].length, reverse=True)
+    for _ in range(plan.turns):
+        for scenario in order:
+            for policy in plan.policies:
+                yield policy, scenario
+
+
+async def _turn(agent: Agent, policy: PolicyName, play: Play) -> None:
+    """Play one turn in a fresh session."""
+    session = replace(
+        agent,
+        recall=replace(agent.recall, split=PolicySplit((Arm(policy, 1),))),
+        reminders=(preparation(play.preparation),) if play.preparation else (),
+    ).open_session()
+    try:
+        result = await _prompts(session, play)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await session.close()
+    if result.outcome is not TurnOutcome.END_TURN:
+        problem = f": {result.error}" if result.error else ""
+        raise LabError(f"a turn of {play.scenario} under {policy} ended as {result.outcome}{problem}")
+
+
+async def _prompts(session: Session, play: Play) -> TurnResult:
+    """Say what the person says and return how the last turn ended."""
+    if play.second is None:
+        return await session.prompt(TurnRequest(text=play.prompt))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.prompt, TurnRequest(text=play.prompt))
+        await anyio.sleep(play.second.after)
+        result = await session.prompt(TurnRequest(text=play.second.text))
+    return result  # noqa: RET504 - mypy takes a task group for one that may swallow what is raised in it
+
+
+async def _scrape(url: str) -> Figures:
+    try:
+        return await to_thread.run_sync(scrape, url)
+    except ReadError as error:
+        raise LabError(str(error)) from error
+
+
+def _leaves(group: BaseExceptionGroup[LabError]) -> Iterator[LabError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

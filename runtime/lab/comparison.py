@@ -1,0 +1,145 @@
+"""The comparison: cells computed from figures alone, their verdicts, and their JSON."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recallscope.runtime.lab.expectations import Expectation, Expectations, Measured, Verdict, judge
+from recallscope.runtime.terms import Delivered, PolicyName, Reason, Scenario
+from recallscope.telemetry.queries import TABLE_SCENARIOS
+from recallscope.telemetry.read.figures import Figures, Row
+from recallscope.telemetry.read.quantile import EMPTY
+
+__all__ = ["APART", "SCHEMA", "Cell", "Comparison", "compare_figures"]
+
+SCHEMA = 1
+
+APART = (Scenario.INTERRUPTED, Scenario.NOT_SENT, Scenario.UNAVAILABLE, Scenario.NOTHING_FOUND)
+"""The scenarios that say nothing about a policy and stand apart from the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell: what was measured, what must be seen, and the verdict with its sentences."""
+
+    row: Row
+    measured: Measured
+    expected: Expectation
+    verdict: Verdict
+    remarks: tuple[str, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the cell as plain data; a longest wait above all buckets (30 s) has no number and is None."""
+        measured, highest = self.measured, self.measured.highest
+        return {
+            "policy": self.row.policy.value,
+            "scenario": self.row.scenario.value,
+            "turns": round(measured.turns),
+            "delivered": {value.value: round(measured.delivered.get(value, 0.0)) for value in Delivered},
+            "reasons": {
+                reason.value: round(count) for reason, count in measured.reasons.items() if reason is not Reason.NONE
+            },
+            "wait_seconds": {
+                "p50": _rounded(measured.p50),
+                "p95": _rounded(measured.p95),
+                "max": None if highest is None or math.isinf(highest) else highest,
+            },
+            "expected": str(self.expected),
+            "verdict": self.verdict.value,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The whole table. `apart`: turns of the scenarios that stand apart; `loop_lag`, `ceiling`: seconds.
+
+    `played`: every cell was played on purpose, so that one that was not measured is a fault.
+    """
+
+    ceiling: float
+    policies: tuple[PolicyName, ...]
+    scenarios: tuple[Scenario, ...]
+    cells: Mapping[Row, Cell]
+    apart: Mapping[Row, float]
+    loop_lag: float
+    played: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """`differs` if any cell does; `not_measured` if no cell is measured, or one is missing that was played."""
+        verdicts = {cell.verdict for cell in self.cells.values()}
+        if Verdict.DIFFERS in verdicts:
+            return Verdict.DIFFERS
+        missing = Verdict.NOT_MEASURED in verdicts if self.played else Verdict.AS_STATED not in verdicts
+        return Verdict.NOT_MEASURED if missing else Verdict.AS_STATED
+
+    def with_verdict(self, verdict: Verdict) -> tuple[Cell, ...]:
+        """Return the cells of one verdict, in the table's order."""
+        return tuple(cell for cell in self.cells.values() if cell.verdict is verdict)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the comparison as plain data, in the schema of `recallscope compare --json`."""
+        return {
+            "schema": SCHEMA,
+            "ceiling_seconds": self.ceiling,
+            "cells": [cell.as_data() for cell in self.cells.values()],
+            "verdict": self.verdict.value,
+        }
+
+
+def compare_figures(
+    figures: Figures,
+    expectations: Expectations,
+    *,
+    ceiling: float,
+    policies: Sequence[PolicyName],
+    scenarios: Sequence[Scenario] = TABLE_SCENARIOS,
+    played: bool = False,
+) -> Comparison:
+    """Compute and judge the cells of `policies` and `scenarios` from `figures` and nothing else.
+
+    `played`: all of them were played on purpose.
+    """
+    loop_lag = figures.loop_lag.highest or 0.0
+    rows = [Row(policy, scenario) for scenario in scenarios for policy in policies]
+    cells: dict[Row, Cell] = {}
+    for row in rows:
+        measured, expected = _measured(figures, row), expectations[row.scenario, row.policy]
+        verdict, remarks = judge(measured, expected, loop_lag=loop_lag)
+        cells[row] = Cell(row=row, measured=measured, expected=expected, verdict=verdict, remarks=remarks)
+    apart = {Row(policy, scenario): _turns(figures, Row(policy, scenario)) for scenario in APART for policy in policies}
+    return Comparison(
+        ceiling=ceiling,
+        policies=tuple(policies),
+        scenarios=tuple(scenarios),
+        cells=cells,
+        apart=apart,
+        loop_lag=loop_lag,
+        played=played,
+    )
+
+
+def _measured(figures: Figures, row: Row) -> Measured:
+    delivered: dict[Delivered, float] = {}
+    reasons: dict[Reason, float] = {}
+    for kind, count in figures.turns.items():
+        if kind.row == row and count > 0:
+            delivered[kind.delivered] = delivered.get(kind.delivered, 0.0) + count
+            reasons[kind.reason] = reasons.get(kind.reason, 0.0) + count
+    waits = figures.waits.get(row, EMPTY)
+    return Measured(
+        delivered={value: delivered[value] for value in Delivered if value in delivered},
+        reasons={reason: reasons[reason] for reason in Reason if reason in reasons},
+        p50=waits.quantile(0.5),
+        p95=waits.quantile(0.95),
+        highest=waits.highest,
+    )
+
+
+def _turns(figures: Figures, row: Row) -> float:
+    return sum(count for kind, count in figures.turns.items() if kind.row == row)
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
