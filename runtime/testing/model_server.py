@@ -193,7 +193,7 @@ class ModelServer:
     def _control(self, method: str, path: str) -> Reply:
         match method, path:
             case "GET", "/_/healthz":
-                return _json({"status": "ok"})
+                return _json({"status": "ok", "pid": os.getpid()})
             case "GET", "/_/requests":
                 return _json({"requests": [request.as_data() for request in self.requests]})
             case "GET", "/_/statistics":

@@ -257,10 +257,7 @@ def _retry_after(data: object, where: str) -> float | str:
 
 
 def _status(data: object, where: str) -> int:
-    status = _count(data, where, least=400)
-    if status > 599:  # noqa: PLR2004 - the last status that HTTP knows
-        raise ScriptError(where=where, problem=f"{status} is not allowed: 400 to 599")
-    return status
+    return _count(data, where, least=400, most=599)
 
 
 def _mapping(
@@ -323,11 +320,9 @@ def _flag(data: object, where: str) -> bool:
     return data
 
 
-def _count(data: object, where: str, *, least: int = 0) -> int:
-    if not isinstance(data, int) or isinstance(data, bool) or not least <= data <= MAX_COUNT:
-        raise ScriptError(
-            where=where, problem=f"a whole number from {least} to {MAX_COUNT} is needed, not {_shown(data)}"
-        )
+def _count(data: object, where: str, *, least: int = 0, most: int = MAX_COUNT) -> int:
+    if not isinstance(data, int) or isinstance(data, bool) or not least <= data <= most:
+        raise ScriptError(where=where, problem=f"a whole number from {least} to {most} is needed, not {_shown(data)}")
     return data
 
 
