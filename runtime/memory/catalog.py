@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,15 +26,19 @@ from recallscope.runtime.memory.scopes import NoteFile, Root, Skipped
 from recallscope.runtime.memory.tokens import Tokens
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
 
-__all__ = ["COLUMNS", "Catalog", "Changes", "Seen", "field_tokens", "index_word", "note_of"]
+__all__ = ["COLUMNS", "Catalog", "Changes", "Head", "Seen", "field_tokens", "index_word", "note_of"]
 
 _log = logging.getLogger(__name__)
 
 COLUMNS = (
     "id, root, relative, version, title, description, type, keywords, usage_scenarios, pinned, created, updated, "
-    "superseded_by, source, evidence, extra, usage_note"
+    "superseded_by, source, evidence, extra, usage_note, head"
 )
 """What `note_of` takes: a row of `notes` without its body."""
+
+_REMEMBERED_HEADS = 4_096
+_HEAD_FIELDS = (Field.TITLE, Field.KEYWORDS, Field.DESCRIPTION)
+_HEAD_LETTERS = tuple((part.value, part) for part in _HEAD_FIELDS)
 
 _Frequency = tuple[str, str]
 """A token and the letter of a field, or the empty string for the note as a whole."""
@@ -49,6 +53,22 @@ class Seen:
 
     file: NoteFile
     racy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A note without its body, its words outside the body, and whether it only documents how something is called."""
+
+    note: Note
+    words: frozenset[str]
+    usage_note: bool
+
+    def field_of(self, token: str) -> Field | None:
+        """Return the strongest field outside the body that holds `token`."""
+        for letter, part in _HEAD_LETTERS:
+            if letter + token in self.words:
+                return part
+        return None
 
 
 @dataclass(slots=True)
@@ -73,6 +93,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._inode: int | None = None
+        self._heads: dict[tuple[int | None, int], Head] = {}
 
     def open(self) -> bool:
         """Open or make the file, again if another process replaced it; say whether an old one was thrown away.
@@ -95,7 +116,7 @@ class Catalog:
             self._close_writer()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Generator[sqlite3.Connection, None, None]:
         """Lend the writing connection inside one transaction; a broken file is marked to be rebuilt at the next `open`.
 
         Raises:
@@ -156,6 +177,27 @@ class Catalog:
             row = reader.execute("SELECT notes FROM roots WHERE id = ?", (root,)).fetchone()
         return int(row[0]) if row else 0
 
+    def heads(
+        self, connection: sqlite3.Connection, numbers: Sequence[int], roots: Mapping[int, Root]
+    ) -> dict[int, Head]:
+        """Return the notes with these numbers, without those of other roots, in no certain order.
+
+        They are remembered: a row of `notes` never changes, it is replaced by one with a new number.
+        """
+        inode = self._inode
+        found = {number: head for number in numbers if (head := self._heads.get((inode, number))) is not None}
+        missing = [number for number in numbers if number not in found]
+        if missing:
+            ids = ",".join(str(number) for number in missing)
+            for row in connection.execute(f"SELECT {COLUMNS} FROM notes WHERE id IN ({ids})"):  # noqa: S608 - numbers
+                root = roots.get(row[1])
+                if root is not None:
+                    found[row[0]] = Head(note_of(row, root), frozenset(row[-1].split(" ")), bool(row[-2]))
+            if len(self._heads) > _REMEMBERED_HEADS:
+                self._heads = {}
+            self._heads.update({(inode, number): found[number] for number in missing if number in found})
+        return found
+
     def newest(self, root: int, of: Root, limit: int) -> tuple[Note, ...]:
         """Return the notes of `root` that were updated last, newest first, without their bodies."""
         with self.readers.borrow() as reader:
@@ -191,6 +233,7 @@ class Catalog:
         self, writer: sqlite3.Connection, root: int, entry: tuple[Note, NoteFile], frequencies: "Counter[_Frequency]"
     ) -> None:
         note, file = entry
+        fields = field_tokens(self.tokens, note)
         row = {
             "root": root,
             "relative": note.relative,
@@ -212,13 +255,14 @@ class Catalog:
             "evidence": note.evidence,
             "extra": dump(note.extra) if note.extra else None,
             "usage_note": is_usage_note(note),
+            "head": " ".join(f"{part.value}{token}" for part in _HEAD_FIELDS for token in fields[part]),
         }
         cursor = writer.execute(
             f"INSERT INTO notes ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})",  # noqa: S608 - our names
             row,
         )
         writer.execute("INSERT INTO bodies VALUES (?, ?)", (cursor.lastrowid, note.body))
-        bag = self._words(root, note, frequencies, +1)
+        bag = _bag(root, fields, frequencies, +1)
         writer.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (cursor.lastrowid, bag))
 
     def _remove(self, writer: sqlite3.Connection, root: int, relative: str, frequencies: "Counter[_Frequency]") -> int:
@@ -230,23 +274,11 @@ class Catalog:
         if row is None:
             return 0
         note = note_of(row, None, row[-1])
-        bag = self._words(root, note, frequencies, -1)
+        bag = _bag(root, field_tokens(self.tokens, note), frequencies, -1)
         writer.execute("INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)", (row[0], bag))
         writer.execute("DELETE FROM bodies WHERE id = ?", (row[0],))
         writer.execute("DELETE FROM notes WHERE id = ?", (row[0],))
         return 1
-
-    def _words(self, root: int, note: Note, frequencies: "Counter[_Frequency]", sign: int) -> str:
-        bag: list[str] = []
-        anywhere: dict[str, None] = {}
-        for part, tokens in field_tokens(self.tokens, note).items():
-            for token in tokens:
-                frequencies[token, part.value] += sign
-                bag.append(index_word(root, part, token))
-            anywhere |= tokens
-        for token in anywhere:
-            frequencies[token, ""] += sign
-        return " ".join(bag)
 
     def _close_writer(self) -> None:
         if self._writer is not None:
@@ -262,6 +294,21 @@ def field_tokens(tokens: Tokens, note: Note) -> Mapping[Field, dict[str, None]]:
         Field.DESCRIPTION: tokens.of(note.description),
         Field.BODY: tokens.of(note.body),
     }
+
+
+def _bag(root: int, fields: Mapping[Field, Mapping[str, None]], frequencies: "Counter[_Frequency]", sign: int) -> str:
+    """Return the index words of a note as one text, and count them in `frequencies`."""
+    bag: list[str] = []
+    anywhere: dict[str, None] = {}
+    for part, tokens in fields.items():
+        letter = part.value
+        for token in tokens:
+            frequencies[token, letter] += sign
+            bag.append(index_word(root, part, token))
+        anywhere.update(tokens)
+    for token in anywhere:
+        frequencies[token, ""] += sign
+    return " ".join(bag)
 
 
 def index_word(root: int, part: Field, token: str) -> str:

@@ -10,7 +10,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from recallscope.runtime.errors import StoreUnavailableError
@@ -36,12 +36,12 @@ _TABLES = """
 CREATE TABLE meta (tokens TEXT NOT NULL);
 CREATE TABLE roots (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, notes INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE notes (
-    id INTEGER PRIMARY KEY, root INTEGER NOT NULL, relative TEXT NOT NULL,
+    id INTEGER PRIMARY KEY AUTOINCREMENT, root INTEGER NOT NULL, relative TEXT NOT NULL,
     mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, racy INTEGER NOT NULL,
     version TEXT NOT NULL, title TEXT NOT NULL, description TEXT NOT NULL, type TEXT NOT NULL,
     keywords TEXT NOT NULL, usage_scenarios TEXT NOT NULL, pinned INTEGER NOT NULL,
     created REAL, updated REAL NOT NULL, superseded_by TEXT, source TEXT, evidence TEXT, extra TEXT,
-    usage_note INTEGER NOT NULL, UNIQUE (root, relative)
+    usage_note INTEGER NOT NULL, head TEXT NOT NULL, UNIQUE (root, relative)
 );
 CREATE INDEX notes_recent ON notes (root, updated);
 CREATE TABLE bodies (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
@@ -61,7 +61,7 @@ CREATE VIRTUAL TABLE words USING fts5 (
 
 
 @contextlib.contextmanager
-def file_lock(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Generator[None, None, None]:
     """Hold a lock between processes for the length of the block; `path` is made if it is not there."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -154,7 +154,7 @@ class Readers:
         self._closed = False
 
     @contextlib.contextmanager
-    def borrow(self) -> Iterator[sqlite3.Connection]:
+    def borrow(self) -> Generator[sqlite3.Connection, None, None]:
         """Lend a connection to the calling thread.
 
         Raises:

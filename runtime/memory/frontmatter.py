@@ -86,7 +86,9 @@ def load(block: str, *, known: frozenset[str] = frozenset()) -> Block:
 
 def dump(fields: Mapping[str, object]) -> str:
     """Write `fields` as a block with its fences, in their order."""
-    text = yaml.dump(dict(fields), Dumper=_DUMPER, allow_unicode=True, sort_keys=False, width=1_000_000)
+    text: str = yaml.dump(  # pyright: ignore[reportUnknownMemberType] - its stub leaves the stream's type open
+        dict(fields), Dumper=_DUMPER, allow_unicode=True, sort_keys=False, width=1_000_000
+    )
     return f"---\n{text}---\n"
 
 

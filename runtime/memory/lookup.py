@@ -10,11 +10,11 @@ import itertools
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from recallscope.runtime.memory.catalog import COLUMNS, Catalog, field_tokens, index_word, note_of
+from recallscope.runtime.memory.catalog import COLUMNS, Catalog, Head, index_word, note_of
 from recallscope.runtime.memory.noise import mentions
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.rank import RELATED, Field, Term, terms, threshold
@@ -31,30 +31,24 @@ CANDIDATES = 200
 RESERVE = 20
 RUNNERS_UP = 10
 
-POSTINGS = 8_000
+POSTINGS = 4_000
 """How many postings one search may read: about 1 microsecond each."""
 
 _RESCORED = 30
 _FETCHED = 240
 _STEPS_BETWEEN_CHECKS = 2_000
-_IDS_AT_ONCE = 900
+_LEAST_SHARE = 0.2
+"""A match with less than this share of the best score tells a selector no more than a recent note does."""
 
 
 @dataclass(slots=True)
 class _Matches:
-    """What the index said: per query word the notes that hold it and the strongest field that was read."""
+    """What the index said: the notes in each list that was read, and the score that they come to so far."""
 
-    strengths: dict[str, dict[int, float]] = field(default_factory=dict[str, dict[int, float]])
+    lists: dict[tuple[str, Field], set[int]] = field(default_factory=dict[tuple[str, Field], set[int]])
+    totals: dict[int, float] = field(default_factory=dict[int, float])
     pruned: bool = False
     partial: bool = False
-
-    def totals(self, words: Sequence[Term]) -> dict[int, float]:
-        totals: dict[int, float] = {}
-        for word in words:
-            worth = word.worth
-            for number, strength in self.strengths.get(word.text, {}).items():
-                totals[number] = totals.get(number, 0.0) + worth * strength
-        return totals
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,7 +105,7 @@ class Lookup:
         return words, matches
 
     @contextmanager
-    def _interruptible(self, connection: sqlite3.Connection, until: float | None) -> Iterator[None]:
+    def _interruptible(self, connection: sqlite3.Connection, until: float | None) -> Generator[None, None, None]:
         def over() -> int:
             return int(self._stopped.is_set() or (until is not None and time.monotonic() >= until))
 
@@ -144,39 +138,37 @@ class Lookup:
         frequencies: Mapping[str, Mapping[int, tuple[int, ...]]],
         matches: _Matches,
     ) -> None:
-        lists = [
-            (word.worth * part.strength, word.text, part, root, counts[place])
-            for word in words
-            for root, counts in frequencies[word.text].items()
-            for place, part in enumerate(Field, start=1)
-            if counts[place]
-        ]
-        lists.sort(key=lambda entry: (-entry[0], entry[1]))
-        left = POSTINGS
-        for position, (_, word, part, root, documents) in enumerate(lists):
-            if documents > left and position:
-                matches.pruned = True
-                continue
-            left -= documents
-            known = matches.strengths.setdefault(word, {})
-            strength = part.strength
-            for (number,) in connection.execute(
-                "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
-                (f'"{index_word(root, part, word)}"', POSTINGS),
-            ):
-                if known.get(number, 0.0) < strength:
-                    known[number] = strength
-            if self._stopped.is_set():
-                matches.partial = True
-                return
+        chosen = _within_budget(words, frequencies, matches)
+        for word in words:
+            counted: set[int] = set()
+            for part in Field:  # the strongest first: a word counts once
+                found: set[int] = set()
+                for root in chosen.get((word.text, part), ()):
+                    rows = connection.execute(
+                        "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
+                        (f'"{index_word(root, part, word.text)}"', POSTINGS),
+                    ).fetchall()
+                    found.update(itertools.chain.from_iterable(rows))
+                value = word.worth * part.strength
+                for number in found - counted:
+                    matches.totals[number] = matches.totals.get(number, 0.0) + value
+                counted |= found
+                matches.lists[word.text, part] = found
+                if self._stopped.is_set():
+                    matches.partial = True
+                    return
 
     def _rank(self, connection: sqlite3.Connection, words: Sequence[Term], matches: _Matches, least: float) -> Found:
-        totals = matches.totals(words)
-        best = heapq.nlargest(_FETCHED, totals, key=totals.__getitem__)
-        notes = self._fetch(connection, best)
+        totals = matches.totals
+        least_wanted = _LEAST_SHARE * max(totals.values(), default=0.0)
+        wanted = [number for number, total in totals.items() if total >= least_wanted]
+        best = heapq.nlargest(_FETCHED, wanted, key=totals.__getitem__)
+        heads = self._fetch(connection, best)
         if matches.pruned and not matches.partial:
-            self._rescore([number for number in best if number in notes][:_RESCORED], notes, words, matches, totals)
-        ranked = [Hit(note, round(totals[number], 4)) for number, note in notes.items()]
+            for number in best[:_RESCORED]:
+                if number in heads:
+                    totals[number] = _score(number, heads[number], words, matches)
+        ranked = [Hit(heads[number].note, round(totals[number], 4)) for number in best if number in heads]
         ranked.sort(key=lambda hit: (-hit.score, -hit.note.updated, hit.note.id))
         current = [hit for hit in ranked if hit.note.superseded_by is None]
         above = [hit for hit in current if hit.score >= least][:LEXICAL]
@@ -192,47 +184,18 @@ class Lookup:
             partial=matches.partial,
         )
 
-    def _rescore(
-        self,
-        numbers: Sequence[int],
-        notes: Mapping[int, Note],
-        words: Sequence[Term],
-        matches: _Matches,
-        totals: dict[int, float],
-    ) -> None:
-        """Score the heads of the best notes exactly; of pruned words only their place in a body stays out."""
-        for number in numbers:
-            fields = field_tokens(self.catalog.tokens, notes[number])
-            total = 0.0
-            for word in words:
-                head = next((part.strength for part in Field if word.text in fields[part]), 0.0)
-                total += word.worth * max(head, matches.strengths.get(word.text, {}).get(number, 0.0))
-            totals[number] = total
-
-    def _fetch(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Note]:
+    def _fetch(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Head]:
         """Return the notes with these numbers, without bodies, less those excluded and the noise of recent tools."""
-        found: dict[int, Note] = {}
-        for at in range(0, len(numbers), _IDS_AT_ONCE):
-            ids = ",".join(str(number) for number in numbers[at : at + _IDS_AT_ONCE])
-            rows = connection.execute(f"SELECT {COLUMNS} FROM notes WHERE id IN ({ids})").fetchall()  # noqa: S608 - numbers
-            for row in rows:
-                note = self._wanted(connection, row)
-                if note is not None:
-                    found[row[0]] = note
+        found: dict[int, Head] = {}
+        for number, head in self.catalog.heads(connection, numbers, self.roots).items():
+            if head.note.note_version in self.exclude:
+                continue
+            if head.usage_note and self.tools:
+                body = connection.execute("SELECT body FROM bodies WHERE id = ?", (number,)).fetchone()
+                if mentions(replace(head.note, body=body[0] if body else ""), self.tools):
+                    continue
+            found[number] = head
         return found
-
-    def _wanted(self, connection: sqlite3.Connection, row: Sequence[object]) -> Note | None:
-        root = self.roots.get(int(str(row[1])))
-        if root is None:
-            return None
-        note = note_of(row, root)
-        if self.exclude and note.note_version in self.exclude:
-            return None
-        if row[-1] and self.tools:
-            body = connection.execute("SELECT body FROM bodies WHERE id = ?", (row[0],)).fetchone()
-            if mentions(note_of(row, root, body[0] if body else ""), self.tools):
-                return None
-        return note
 
     def _bodies(self, connection: sqlite3.Connection, notes: Sequence[Note]) -> dict[str, Note]:
         return {note.id: note for note in load_notes(connection, self.roots, notes)}
@@ -245,17 +208,52 @@ class Lookup:
             return tuple(lexical[:CANDIDATES])
         matched = list(lexical[: CANDIDATES - RESERVE])
         ids = {note.id for note in matched}
-        recent: list[Note] = []
-        for number in self.roots:
-            rows = connection.execute(
-                f"SELECT {COLUMNS} FROM notes WHERE root = ? ORDER BY updated DESC LIMIT ?",  # noqa: S608 - a constant
-                (number, CANDIDATES),
-            ).fetchall()
-            recent.extend(note for row in rows if (note := self._wanted(connection, row)) is not None)
-        recent = [note for note in recent if note.id not in ids and note.superseded_by is None]
+        numbers = [
+            number
+            for root in self.roots
+            for (number,) in connection.execute(
+                "SELECT id FROM notes WHERE root = ? ORDER BY updated DESC LIMIT ?", (root, CANDIDATES)
+            )
+        ]
+        newest = (head.note for head in self._fetch(connection, numbers).values())
+        recent = [note for note in newest if note.id not in ids and note.superseded_by is None]
         recent.sort(key=lambda note: (-note.updated, note.id))
         pairs = itertools.zip_longest(matched, recent[: CANDIDATES - len(matched)])
         return tuple(note for pair in pairs for note in pair if note is not None)
+
+
+def _within_budget(
+    words: Sequence[Term], frequencies: Mapping[str, Mapping[int, tuple[int, ...]]], matches: _Matches
+) -> dict[tuple[str, Field], list[int]]:
+    """Return which lists to read, per word and field the roots: the most telling first, as far as the budget goes."""
+    lists = [
+        (word.worth * part.strength, word.text, part, root, counts[place])
+        for word in words
+        for root, counts in frequencies[word.text].items()
+        for place, part in enumerate(Field, start=1)
+        if counts[place]
+    ]
+    lists.sort(key=lambda entry: (-entry[0], entry[1], entry[3]))
+    chosen: dict[tuple[str, Field], list[int]] = {}
+    left = POSTINGS
+    for position, (_, word, part, root, documents) in enumerate(lists):
+        if documents > left and position:
+            matches.pruned = True
+            continue
+        left -= documents
+        chosen.setdefault((word, part), []).append(root)
+    return chosen
+
+
+def _score(number: int, head: Head, words: Sequence[Term], matches: _Matches) -> float:
+    """Score a note exactly by its title, keywords and description; a pruned word in the body alone stays out."""
+    total = 0.0
+    for word in words:
+        part = head.field_of(word.text)
+        if part is None and number in matches.lists.get((word.text, Field.BODY), ()):
+            part = Field.BODY
+        total += word.worth * part.strength if part is not None else 0.0
+    return total
 
 
 def load_notes(connection: sqlite3.Connection, roots: Mapping[int, Root], notes: Sequence[Note]) -> tuple[Note, ...]:

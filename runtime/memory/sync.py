@@ -86,15 +86,16 @@ def _apply(
 
 
 def _read(root: Root, relative: str, changes: Changes) -> None:
+    file = NoteFile(relative, 0, 0, 0)
     try:
-        status = (root.path / relative).stat(follow_symlinks=False)
+        file = NoteFile.of(relative, (root.path / relative).stat(follow_symlinks=False))
         changes.notes.append(read_note(root, relative))
     except FileNotFoundError:
         changes.gone.append(relative)
     except NoteError as error:
-        changes.skipped.append((Skipped(relative, error.problem), NoteFile.of(relative, status)))
+        changes.skipped.append((Skipped(relative, error.problem), file))
     except OSError as error:
-        changes.skipped.append((Skipped(relative, f"it cannot be read: {error.strerror}"), NoteFile(relative, 0, 0, 0)))
+        changes.skipped.append((Skipped(relative, f"it cannot be read: {error.strerror}"), file))
 
 
 def _differs(seen: Seen | None, file: NoteFile) -> bool:

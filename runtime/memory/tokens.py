@@ -6,12 +6,13 @@ writing does not part words); English stemmed; `fooBar`, `foo_bar` and `src/foo.
 """
 
 import re
+import threading
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-import snowballstemmer  # type: ignore[import-untyped]  # it ships no types
+import snowballstemmer
 
 from recallscope.runtime.memory.words import EVERYDAY, FUNCTION_WORDS, GRAMMAR_BIGRAMS
 
@@ -24,10 +25,12 @@ MAX_TOKEN = 64
 MAX_QUERY_TOKENS = 64
 MAX_QUERY_CHARACTERS = 16_384
 MAX_TEXT_CHARACTERS = 100_000
-_CACHED_WORDS = 100_000
+_CACHED_WORDS = 50_000
 
-_PAIRS = "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3130-\u318f\u31f0-\u31ff"
-_PAIRS += "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+_PAIRS = (
+    "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _TRIPLES = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17dd"
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
@@ -60,12 +63,13 @@ class QueryToken:
 
 
 class Tokens:
-    """Turns text into tokens; it remembers stems and is not safe between threads, so every thread has its own."""
+    """Turns text into tokens; may be shared between threads."""
 
     def __init__(self) -> None:
         stemmer: Any = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnknownMemberType] - it has no types
         self._stem_word = cast("Callable[[str], str]", stemmer.stemWord)
-        self._stems: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[QueryToken, ...]] = {}
         self._everyday = frozenset(self._stem(word) for word in EVERYDAY)
 
     def of(self, text: str) -> dict[str, None]:
@@ -95,7 +99,18 @@ class Tokens:
                 case "triples":
                     yield from _grams(run[0].casefold(), 3)
                 case _:
-                    yield from self._word(run[0])
+                    yield from self._known_word(run[0])
+
+    def _known_word(self, word: str) -> tuple[QueryToken, ...]:
+        """Return the tokens of a word, remembered: prose repeats itself, and stemming is slow."""
+        known = self._known.get(word)
+        if known is None:
+            if len(self._known) >= _CACHED_WORDS:
+                self._known.clear()
+            known = tuple(self._word(word))
+            if len(word) <= MAX_TOKEN:
+                self._known[word] = known
+        return known
 
     def _word(self, word: str) -> Iterator[QueryToken]:
         word = word.lstrip("_")
@@ -122,14 +137,10 @@ class Tokens:
         return QueryToken(stem[:MAX_TOKEN], WHOLE if mixed else weight)
 
     def _stem(self, word: str) -> str:
-        if not _STEMMED.match(word):
+        if not _STEMMED.match(word) or len(word) > MAX_TOKEN:
             return word
-        stem = self._stems.get(word)
-        if stem is None:
-            if len(self._stems) >= _CACHED_WORDS:
-                self._stems.clear()
-            stem = self._stems[word] = self._stem_word(word) if len(word) <= MAX_TOKEN else word
-        return stem
+        with self._lock:  # the stemmer keeps the word that it works on
+            return self._stem_word(word)
 
 
 def _grams(run: str, size: int) -> Iterator[QueryToken]:
