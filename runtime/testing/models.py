@@ -1,14 +1,15 @@
 """A model for tests that need no wire: it answers from a list, after stated times."""
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 import anyio
 
 from recallscope.runtime.errors import ModelError
-from recallscope.runtime.model.seam import Answer, Chunk, Endpoint, ModelRequest
+from recallscope.runtime.model.seam import Answer, Chunk, Endpoint, ModelRequest, ToolCallDelta, Usage
 
-__all__ = ["FakeModel", "Turnout"]
+__all__ = ["FakeModel", "Turnout", "calling", "choosing", "saying"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,25 @@ class Turnout:
     delay: float = 0.0
     between: float = 0.0
     error: ModelError | None = None
+
+
+def saying(*texts: str, delay: float = 0.0, between: float = 0.0, usage: Usage | None = None) -> Turnout:
+    """Make an answer of these pieces of text, `between` seconds after each of them."""
+    chunks = [*(Chunk(text) for text in texts), Chunk(finish_reason="stop", usage=usage)]
+    return Turnout(chunks=chunks, delay=delay, between=between)
+
+
+def calling(*calls: tuple[str, str, str], delay: float = 0.0, text: str = "") -> Turnout:
+    """Make an answer that calls tools: for each the id of the call, the tool's name, and the JSON of its arguments."""
+    deltas = tuple(
+        ToolCallDelta(index, call_id, tool, arguments) for index, (call_id, tool, arguments) in enumerate(calls)
+    )
+    return Turnout(chunks=[Chunk(text, deltas), Chunk(finish_reason="tool_calls")], delay=delay)
+
+
+def choosing(*numbers: int, delay: float = 0.0) -> Turnout:
+    """Make a selection of the candidates with these numbers, counted from 1 in the order of the question."""
+    return Turnout(chunks=[Chunk(json.dumps({"selected": [f"n{number:02d}" for number in numbers]}))], delay=delay)
 
 
 @dataclass(slots=True, kw_only=True)
