@@ -47,6 +47,7 @@ class HttpConnection:
         self._stream = stream
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._early: list[bytes] = []
+        self._no_body = False
 
     async def read_request(self) -> HttpRequest | None:
         """Return the next request, or None when the client closed the connection instead.
@@ -54,10 +55,12 @@ class HttpConnection:
         Raises:
             BadRequestError: no request; answer it and close.
         """
+        self._no_body = False
         try:
             head = await self._next_event()
             if not isinstance(head, h11.Request):
                 return None
+            self._no_body = head.method == b"HEAD"
             parts: list[bytes] = []
             size = 0
             while isinstance(event := await self._next_event(), h11.Data):
@@ -82,15 +85,16 @@ class HttpConnection:
         Raises:
             anyio.BrokenResourceError: the client left.
         """
-        framed = self._http.send(h11.Data(data=data))
+        framed = b"" if self._no_body else self._http.send(h11.Data(data=data))
         if framed:
             await self._stream.send(framed)
 
     async def send_whole(self, status: int, headers: list[tuple[str, str]], data: bytes) -> None:
         """Send an answer that is there already, at once."""
         head = self._http.send(h11.Response(status_code=status, headers=headers, reason=_REASONS.get(status, b"")))
-        rest = [self._http.send(h11.Data(data=data)), self._http.send(h11.EndOfMessage())]
-        await self._stream.send(b"".join(part for part in (head, *rest) if part))
+        content = b"" if self._no_body else self._http.send(h11.Data(data=data))
+        end = self._http.send(h11.EndOfMessage())
+        await self._stream.send(b"".join(part for part in (head, content, end) if part))
 
     async def end(self) -> None:
         """End the body."""

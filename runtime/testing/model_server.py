@@ -216,10 +216,18 @@ async def serve(
     """
     async with await _listen(host, port) as listener:
         server = ModelServer(script, address=_address(listener), clock=clock)
-        async with anyio.create_task_group() as group:
-            group.start_soon(listener.serve, server.handle)
-            yield server
-            group.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(listener.serve, server.handle)
+                yield server
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as failed:
+            # What the block raises comes out as the block raised it, without the group that stands here.
+            match failed.exceptions:
+                case [only]:
+                    raise only from None
+                case _:
+                    raise
 
 
 async def serve_forever(

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum, unique
 from typing import Any
 
+from recallscope.runtime.errors import ScriptError
+
 __all__ = [
     "DEFAULT_SCENARIO",
     "PURPOSES",
@@ -128,6 +130,15 @@ class Steps:
 
     steps: tuple[Step, ...]
     order: Order = Order.CONVERSATION
+
+    def __post_init__(self) -> None:
+        """Refuse a list without a step.
+
+        Raises:
+            ScriptError: there is none.
+        """
+        if not self.steps:
+            raise ScriptError(where="steps", problem="at least one step is needed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

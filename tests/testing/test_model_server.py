@@ -1,5 +1,6 @@
 """The scripted model server speaks the wire, plays its script, and remembers what it was asked."""
 
+import contextlib
 import json
 import os
 from collections.abc import AsyncGenerator
@@ -9,6 +10,8 @@ from typing import Any
 import anyio
 import pytest
 from anyio.abc import ByteStream
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recallscope.runtime.testing.fake_clock import run
 from recallscope.runtime.testing.model_server import ModelServer, serve
@@ -465,3 +468,53 @@ async def test_the_end_of_the_block_ends_open_answers() -> None:
             with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                 await stream.receive()
         assert [request.client_closed for request in server.requests] == [False]
+
+
+@pytest.mark.anyio
+async def test_an_error_in_the_block_comes_out_as_it_is() -> None:
+    """What a test raises beside a running server is not wrapped into a group."""
+    with pytest.raises(LookupError, match="mine"):
+        async with serve(Script.of(Step(answer="ok"))):
+            raise LookupError("mine")
+
+
+def http_bytes(method: bytes, path: bytes, header: bytes, content: bytes) -> bytes:
+    """Return a request of these pieces."""
+    return b"%b %b HTTP/1.1\r\nhost: x\r\n%b\r\n%b" % (method, path, header, content)
+
+
+@settings(max_examples=40)
+@given(
+    st.one_of(
+        st.binary(max_size=80),
+        st.builds(
+            http_bytes,
+            st.sampled_from([b"HEAD", b"POST", b"GET", b"CONNECT", b"OPTIONS", b"PRI"]),
+            st.sampled_from([CHAT.encode(), b"*", b"/_/requests", b"x:1", b"/v1/models"]),
+            st.sampled_from(
+                [
+                    b"",
+                    b"content-length: 4\r\n",
+                    b"transfer-encoding: chunked\r\n",
+                    b"upgrade: h2c\r\nconnection: upgrade\r\n",
+                    b"expect: 100-continue\r\ncontent-length: 2\r\n",
+                ]
+            ),
+            st.sampled_from([b"", b"{}", b"null", b"2\r\n{}\r\n0\r\n\r\n", b"[[[["]) | st.binary(max_size=8),
+        ),
+    )
+)
+def test_no_bytes_harm_the_server(sent: bytes) -> None:
+    """Whatever a client sends before it leaves, the next client gets its answer."""
+
+    async def test() -> str:
+        async with serve(Script.of(Step(answer="ok"))) as server:
+            async with connected(server) as stream:
+                await stream.send(sent)
+                await stream.send_eof()
+                with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                    while True:
+                        await stream.receive()
+            return body(await ask(server, chat()))["choices"][0]["message"]["content"]
+
+    assert run(test) == "ok"
