@@ -1,6 +1,7 @@
 """The agent: what all its sessions share, and the one place where a session is put together."""
 
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from recallscope.runtime.agent.turn_state import TurnResult
 from recallscope.runtime.memory.search import Searchable
 from recallscope.runtime.messages import Message
 from recallscope.runtime.model.seam import Model
-from recallscope.runtime.observe import Observers
+from recallscope.runtime.observe import Clock, Observers
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.recall.policy import DEFAULT_CEILING, PolicySplit, policy_named
 from recallscope.runtime.recall.recaller import SELECTOR_SAFETY_SECONDS, Recaller
@@ -43,7 +44,10 @@ def session_ids() -> Callable[[], str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """Opens sessions. `memory` None: no usable memory root; `selector_model` None: word matches alone."""
+    """Opens sessions. `memory` None: no usable memory root; `selector_model` None: word matches alone.
+
+    `wall` is seconds since 1970, for the ages of notes.
+    """
 
     name: str
     model: Model
@@ -56,6 +60,7 @@ class Agent:
     reminders: Sequence[ReminderSource] = ()
     post_turn: PostTurn = _nothing_after
     ids: Callable[[], str] = field(default_factory=session_ids)
+    wall: Clock = time.time
 
     def open_session(self, session: str | None = None) -> Session:
         """Open a session, under the arm of the policy split that its id falls into; close it when it is done."""
@@ -71,6 +76,7 @@ class Agent:
             observers=self.observers,
             budget=self.recall.budget,
             selector_safety=self.recall.selector_safety,
+            wall=self.wall,
         )
         return Session(
             identifier,

@@ -63,6 +63,7 @@ def make_agent() -> Callable[..., Agent]:
             reminders=reminders,
             post_turn=post_turn,
             ids=lambda: "s",
+            wall=lambda: 0.0,
         )
 
     return make

@@ -8,7 +8,7 @@ import pytest
 from recallscope.runtime.agent.gates import Limits
 from recallscope.runtime.agent.host import Agent
 from recallscope.runtime.agent.send import Attempts
-from recallscope.runtime.agent.turn_state import TurnRequest
+from recallscope.runtime.agent.turn_state import TurnRequest, TurnResult
 from recallscope.runtime.errors import ModelConnectionError, ModelError, ModelStatusError, ModelStreamError
 from recallscope.runtime.events import (
     ModelAttemptFailed,
@@ -353,7 +353,11 @@ async def test_only_a_fresh_prompt_recalls(make_agent: MakeAgent, origin: TurnOr
     recorder, after = EventRecorder(), list[object]()
     memory = FakeMemory(fast=[NOTE])
     model = FakeModel(turnouts=[saying("blue")])
-    agent = make_agent(model, recorder, memory=memory, post_turn=lambda result, _: after.append(result))
+
+    def keep(result: TurnResult, _: object) -> None:
+        after.append(result)
+
+    agent = make_agent(model, recorder, memory=memory, post_turn=keep)
     result = await agent.open_session().prompt(TurnRequest(text="go on", origin=origin))
 
     assert (result.outcome, result.recall) == (TurnOutcome.END_TURN, None)
