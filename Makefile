@@ -16,7 +16,7 @@ PROJECT := .editable/.installed
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test test-real check bench clean requirements
+.PHONY: help demo test test-real test-real-prometheus prometheus check bench clean requirements
 
 help:
 	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
@@ -33,8 +33,16 @@ demo: $(PROJECT)
 test: $(PROJECT) $(TEST)
 	@$(BIN)/pytest -q -m "not real"
 
-test-real: $(PROJECT) $(TEST)
+test-real: $(PROJECT) $(TEST) prometheus
 	@$(BIN)/pytest -q -m real
+
+test-real-prometheus: $(PROJECT) $(TEST) prometheus
+	@$(BIN)/pytest -q -m real tests/real/test_prometheus.py
+
+prometheus:
+	@command -v prometheus >/dev/null || { echo "installing prometheus" && apt-get update -qq && \
+	  apt-get install -qq -y --no-install-recommends prometheus >/dev/null; } || { \
+	  echo "The tests need the program prometheus on the path; install it, then type make $(MAKECMDGOALS)." >&2; exit 1; }
 
 bench: $(PROJECT) $(TEST)
 	@$(BIN)/python tests/bench/run.py

@@ -86,7 +86,7 @@ def compare(
         if job is not None or window is not None:
             raise click.UsageError("--job and --window say what to read from a Prometheus; add --from-prometheus URL")
         comparison = _play(plan, settings)
-        title = f"{plan.total} turns against the scripted model server, {AT_ONCE} sessions at a time"
+        title = _number_of_turns(plan)
     else:
         if turns is not None:
             raise click.UsageError("--turns says how much is played; with --from-prometheus nothing is")
@@ -148,6 +148,12 @@ def _show(comparison: Comparison, title: str, *, as_json: bool) -> None:
         console.print(ComparisonTable(comparison, title=title))
     if comparison.verdict is Verdict.NOT_MEASURED and not comparison.played:
         click.echo("recallscope: no turn with a recall was found there; check --job and --window", err=True)
+
+
+def _number_of_turns(plan: Plan) -> str:
+    if plan.total == 1:
+        return "1 turn against the scripted model server"
+    return f"{plan.total} turns against the scripted model server, {min(AT_ONCE, plan.total)} sessions at a time"
 
 
 def _is_faulty(comparison: Comparison) -> bool:

@@ -67,7 +67,8 @@ class Expectation:
     wait: WaitLimits | None = None
 
     def __str__(self) -> str:
-        parts = [" or ".join(value for value in Delivered if value in self.delivered)]
+        everywhere = self.delivered == frozenset(Delivered)
+        parts = ["anywhere" if everywhere else " or ".join(value for value in Delivered if value in self.delivered)]
         if self.reasons not in {frozenset(Reason), frozenset({Reason.NONE})}:
             parts.append(" or ".join(value for value in Reason if value in self.reasons))
         if self.wait is not None:
@@ -179,6 +180,8 @@ def _waits(p50: float, p95: float, highest: float, limits: WaitLimits, loop_lag:
             f"the longest wait (≤ {_milliseconds(highest)}) is above {_milliseconds(limits.p95)} "
             f"and the loop lag (≤ {_milliseconds(loop_lag)})"
         )
+    if found and loop_lag > TOLERANCE:
+        found.append(f"the loop was held up by as much as {_milliseconds(loop_lag)}: was the machine busy?")
     return found
 
 

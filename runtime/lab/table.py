@@ -114,7 +114,9 @@ def _sentences(comparison: Comparison) -> list[Text]:
     if not measured:
         sentences.append(Text("Nothing was measured.", style="bold"))
     elif not sentences:
-        sentences.append(Text(f"All {len(measured)} cells are as stated.", style="bold"))
+        which = "" if len(measured) == len(comparison.cells) else "measured "
+        all_of_them = f"All {len(measured)} {which}cells are" if len(measured) > 1 else f"The one {which}cell is"
+        sentences.append(Text(f"{all_of_them} as stated.", style="bold"))
     else:
         good = len(comparison.with_verdict(Verdict.AS_STATED))
         sentences.append(Text(f"{good} of {len(comparison.cells)} cells are as stated.", style="bold"))

@@ -1,0 +1,240 @@
+"""A real Prometheus scrapes `/metrics`, takes every query, and gives the figures of the table."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+
+from recallscope.runtime.events import (
+    Cause,
+    Delivered,
+    Event,
+    OpId,
+    Outcome,
+    Phase,
+    PolicyName,
+    Reason,
+    RecallClosed,
+    Scenario,
+    Strategy,
+)
+from recallscope.telemetry import queries
+from recallscope.telemetry.read.figures import Figures, Row, TurnKind, collect_waits
+from recallscope.telemetry.read.prometheus import read_prometheus
+from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+SELECTOR = queries.job("agents")
+WINDOW = "1h"
+TURNS = 40
+WAITS = (0.0004, 0.002, 0.004, 0.05, 0.1, 0.104)
+ROWS = (
+    TurnKind(Row(PolicyName.TIERED, Scenario.TIMED_OUT), Delivered.BOTH, Reason.NONE),
+    TurnKind(Row(PolicyName.TIERED, Scenario.SUPERSEDED), Delivered.INITIAL, Reason.NEW_QUERY),
+    TurnKind(Row(PolicyName.PREFETCH, Scenario.TIMED_OUT), Delivered.TOOL_RESULT, Reason.NONE),
+)
+
+
+def _closed(number: int, kind: TurnKind, waited: float) -> RecallClosed:
+    return RecallClosed(
+        op=OpId(f"recall{number}"),
+        at=time.monotonic(),
+        policy=kind.row.policy,
+        outcome=Outcome.DELIVERED,
+        reason=kind.reason,
+        close_reason=Reason.NO_SAFE_DELIVERY_POINT,
+        cause=Cause.TURN_END,
+        phases=Phase.REFINED,
+        strategy=Strategy.MODEL,
+        points=(),
+        ceiling=0.1,
+        fast_seconds=0.002,
+        settled_seconds=1.2,
+        delivered_seconds=2.0,
+        waited=waited,
+        notes_selected=1,
+        notes_delivered=1,
+        skips=0,
+        rollbacks=0,
+        partial=False,
+        scenario=kind.row.scenario,
+        delivered=kind.delivered,
+    )
+
+
+def _play(observers: tuple[Callable[[Event], None], ...], turns: int) -> None:
+    for number in range(turns):
+        for kind in ROWS:
+            wait = 0.0003 if kind.row.policy is PolicyName.PREFETCH else WAITS[number % len(WAITS)]
+            for observer in observers:
+                observer(_closed(number, kind, wait))
+
+
+def _ask(url: str, query: str, *, at: float | None = None) -> list[tuple[dict[str, str], float]]:
+    parameters = {"query": query, **({"time": f"{at:.3f}"} if at is not None else {})}
+    with urlopen(f"{url}/api/v1/query?{urlencode(parameters)}", timeout=10) as response:  # noqa: S310 - it is the Prometheus above
+        result = json.load(response)["data"]["result"]
+    return [(series["metric"], float(series["value"][1])) for series in result]
+
+
+def _count(url: str) -> float:
+    try:
+        return sum(value for _, value in _ask(url, f"sum(recallscope_recall_turns_total{{{SELECTOR}}})"))
+    except (URLError, ConnectionError):
+        return -1.0
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    """Wait, at most 30 s, for a program that tells nobody when it is done."""
+    pause, deadline = threading.Event(), time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "the Prometheus did not come so far within 30 s"
+        pause.wait(0.1)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _prometheus(folder: Path, target: str) -> Generator[str]:
+    """Run a Prometheus that scrapes `target` as the job `agents`, twice a second."""
+    program = shutil.which("prometheus")
+    assert program is not None, "no prometheus on the path: apt-get install --no-install-recommends prometheus"
+    config = folder / "prometheus.yml"
+    job = {
+        "job_name": "agents",
+        "scrape_interval": "500ms",
+        "scrape_timeout": "500ms",
+        "static_configs": [{"targets": [target]}],
+    }
+    config.write_text(json.dumps({"scrape_configs": [job]}), encoding="utf-8")
+    port = _free_port()
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                program,
+                f"--config.file={config}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """Give a Prometheus that has seen `TURNS` turns in each of `ROWS`, of a process that is gone by now."""
+    settings = TelemetrySettings(
+        version="0",
+        front_end="test",
+        policies=(PolicyName.TIERED, PolicyName.PREFETCH),
+        serve_metrics=True,
+        metrics_port=0,
+        journal=False,
+        environ={},
+    )
+    with open_telemetry(settings) as telemetry:
+        assert telemetry.metrics_url is not None
+        target = telemetry.metrics_url.removeprefix("http://").removesuffix("/metrics")
+        _play(telemetry.observers, 1)  # histograms are born with their first turn, and `increase` does not see births
+        folder = tmp_path_factory.mktemp("prometheus")
+        with _prometheus(folder, target) as url:
+            _wait(lambda: _count(url) == len(ROWS))
+            _play(telemetry.observers, TURNS)
+            _wait(lambda: _count(url) == len(ROWS) * (1 + TURNS))
+            yield url
+
+
+@pytest.fixture(scope="module")
+def figures(prometheus: str) -> Figures:
+    """Give the figures that the command reads."""
+    return read_prometheus(prometheus, selector=SELECTOR, window=WINDOW)
+
+
+def test_turns_are_counted_by_row(figures: Figures) -> None:
+    """What was played is what is read, but for what `increase` adds at the edges; other rows count nothing."""
+    counted = {kind: turns for kind, turns in figures.turns.items() if turns > 0}
+
+    assert counted.keys() == set(ROWS)
+    assert [kind for kind, turns in counted.items() if not 1 <= turns / TURNS < 1.5] == []
+
+
+@pytest.mark.parametrize("quantile", [0.05, 0.5, 0.95, 0.99, 1.0])
+def test_quantiles_are_those_of_histogram_quantile(prometheus: str, quantile: float) -> None:
+    """From the same buckets the program and the Prometheus interpolate the same quantile."""
+    at = time.time()  # the same moment for both: between two moments the extrapolation of `increase` moves
+    told = _ask(prometheus, queries.table_wait_quantile(quantile, SELECTOR, WINDOW), at=at)
+    buckets = collect_waits(_ask(prometheus, queries.table_wait_buckets(SELECTOR, WINDOW), at=at))
+
+    expected = {(labels["policy"], labels["scenario"]): pytest.approx(value, rel=1e-9) for labels, value in told}
+    assert {(row.policy, row.scenario): waits.quantile(quantile) for row, waits in buckets.items()} == expected
+    assert len(expected) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        queries.table_turns(SELECTOR, WINDOW),
+        queries.table_wait_buckets(SELECTOR, WINDOW),
+        queries.table_wait_quantile(0.95, SELECTOR, WINDOW),
+        queries.table_wait_max(SELECTOR, WINDOW),
+        queries.hold(SELECTOR, WINDOW),
+        queries.delivery(SELECTOR, WINDOW),
+        queries.slow_turns(SELECTOR, WINDOW),
+        queries.loop_lag_max(SELECTOR, WINDOW),
+        queries.telemetry_loss(SELECTOR, WINDOW),
+    ],
+)
+def test_every_query_is_taken(prometheus: str, query: str) -> None:
+    """No query is refused; those whose metrics this process counted have an answer."""
+    answer = _ask(prometheus, query)
+
+    assert answer or "recall_turn" not in query
+
+
+def test_the_delivery_level_counts_what_was_delivered(prometheus: str) -> None:
+    """All played turns got memory."""
+    assert {labels["policy"]: value for labels, value in _ask(prometheus, queries.delivery(SELECTOR, WINDOW))} == {
+        "tiered": pytest.approx(1.0),
+        "prefetch": pytest.approx(1.0),
+    }
+
+
+def test_the_command_draws_the_table_from_there(prometheus: str) -> None:
+    """`--from-prometheus` judges what the policies promise, and leaves alone what was not there."""
+    command = [sys.executable, "-m", "recallscope.runtime.cli", "compare", "--from-prometheus", prometheus]
+
+    done = subprocess.run(
+        [*command, "--job", "agents", "--json"], check=False, capture_output=True, text=True, timeout=60
+    )
+    elsewhere = subprocess.run([*command, "--job", "others"], check=False, capture_output=True, text=True, timeout=60)
+
+    data = json.loads(done.stdout)
+    measured = {(cell["scenario"], cell["policy"]): cell for cell in data["cells"] if cell["turns"]}
+    assert (done.returncode, done.stderr, data["verdict"]) == (0, "", "as_stated")
+    assert measured.keys() == {(kind.row.scenario, kind.row.policy) for kind in ROWS}
+    assert measured["timed_out", "tiered"]["wait_seconds"]["max"] == 0.105
+    assert elsewhere.returncode == 0
+    assert "Nothing was measured." in elsewhere.stdout
+    assert "check --job and --window" in elsewhere.stderr
