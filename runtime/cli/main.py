@@ -1,20 +1,25 @@
 """The entry point: the table of commands, and what exit code each ending gets.
 
-0: done. 1: it failed, or a comparison differs. 2: wrong use, a wrong configuration or script. 130: Ctrl-C.
+0: done. 1: it failed, or a comparison differs. 2: wrong use, a wrong configuration or script. 130: Ctrl-C. 141: the
+reader of stdout left, as `head` does; nothing is said about it.
 """
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import click
 
 from recallscope.runtime import __version__
 from recallscope.runtime.cli.group import Given, LazyCommand, LazyGroup
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "READER_LEFT", "discard_stdout", "main"]
 
 FAILED = 1
 WRONG_USE = 2
 INTERRUPTED = 130
+READER_LEFT = 141
 
 COMMANDS = {
     "compare": LazyCommand(
@@ -48,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told([error])
     except BaseExceptionGroup as group:
         # A task group wraps what its tasks raise; unwrapped, it is one of the cases above.
-        kinds: tuple[type[BaseException], ...] = (*_ours(), KeyboardInterrupt)
+        kinds: tuple[type[BaseException], ...] = (*_ours(), KeyboardInterrupt, BrokenPipeError)
         ours, others = group.split(kinds)
         if others is not None or ours is None:
             raise
@@ -56,9 +61,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def discard_stdout() -> None:
+    """Let stdout lead nowhere: its reader has left, and Python flushes it once more at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def _told(errors: Sequence[BaseException]) -> int:
     if any(isinstance(error, KeyboardInterrupt) for error in errors):
         return INTERRUPTED
+    if any(isinstance(error, BrokenPipeError) for error in errors):
+        discard_stdout()
+        return READER_LEFT
     for error in errors:
         click.echo(f"recallscope: {' '.join(str(error).split())}", err=True)
     return WRONG_USE if any(isinstance(error, _yours()) for error in errors) else FAILED
@@ -79,7 +94,7 @@ def _yours() -> tuple[type[Exception], ...]:
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
+            yield from _leaves(cast("BaseExceptionGroup[BaseException]", error))
         else:
             yield error
 

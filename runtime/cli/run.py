@@ -13,6 +13,7 @@ from anyio.abc import TaskStatus
 from recallscope.runtime.agent.session import Session
 from recallscope.runtime.agent.turn_state import AnswerText, ToolCallStarted, TurnRequest, TurnResult, Update
 from recallscope.runtime.cli.compose import observers_of, open_agent, telemetry_settings
+from recallscope.runtime.cli.main import READER_LEFT, discard_stdout
 from recallscope.runtime.cli.recall_line import recall_line
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Settings
@@ -41,6 +42,7 @@ def run(context: click.Context, prompt: str | None, as_json: bool, demo: bool) -
     """Run one turn with PROMPT.
 
     The answer is streamed to stdout; a line on stderr says what memory did. Exit code 1: the turn failed, 130: Ctrl-C.
+    When the reader of stdout leaves, the turn is cancelled.
     """
     if prompt is None and not demo:
         raise click.UsageError("a PROMPT is needed, such as: recallscope run 'How do we release?' (or use --demo)")
@@ -55,25 +57,59 @@ async def _demo(context: click.Context, prompt: str, as_json: bool) -> int:
         return await _run(settings_in_force(context, demo.flags), prompt, as_json, False)
 
 
+class _Output:
+    """Stdout. A reader that leaves, as `head` does, ends what writes: nobody would see the rest."""
+
+    def __init__(self) -> None:
+        self.left = False
+        self.stop: Callable[[], object] = bool
+
+    def write(self, text: str) -> None:
+        """Write `text` at once; without a reader nothing is written, and `stop` is called."""
+        if not self.left:
+            try:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+            except BrokenPipeError:
+                self.left = True
+                discard_stdout()
+        if self.left:
+            self.stop()
+
+
 class _Told:
     """What is told of the turn on the way: the journal's lines, or the sentence on the recall."""
 
     name = "command line"
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, output: _Output, *, as_json: bool) -> None:
+        self._output = output
         self._encoder = Encoder(Anchor.now()) if as_json else None
         self.recall: RecallClosed | None = None
 
     def __call__(self, event: Event, /) -> None:
         """Print a line of the journal, and remember how the recall ended."""
-        if self._encoder is not None:
-            click.echo(json.dumps(self._encoder(event), ensure_ascii=False))
         if isinstance(event, RecallClosed):
             self.recall = event
+        if self._encoder is not None:
+            self._output.write(json.dumps(self._encoder(event), ensure_ascii=False) + "\n")
+
+    async def update(self, update: Update) -> None:
+        """Show the answer as it comes, unless the journal's lines say it all."""
+        match update:
+            case _ if self._encoder is not None:
+                pass
+            case AnswerText(text):
+                self._output.write(text)
+            case ToolCallStarted(tool=tool):
+                click.echo(f"[{tool}]", err=True)
+            case _:
+                pass
 
 
 async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) -> int:
-    told = _Told(as_json=as_json)
+    output = _Output()
+    told = _Told(output, as_json=as_json)
     with open_telemetry(telemetry_settings(settings, FRONT_END, serves_metrics=False, journal=journal)) as telemetry:
         observers = observers_of(telemetry, FRONT_END, (told,))
         async with open_agent(settings, telemetry, observers) as (agent, memory), _running(telemetry.run):
@@ -82,9 +118,11 @@ async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) ->
                     await memory.wait_synced()
             session = agent.open_session()
             async with _interruptible(session) as interrupted:
-                listener = _ignore if as_json else _print
-                result = await session.prompt(TurnRequest(text=prompt), listener)
+                output.stop = session.cancel
+                result = await session.prompt(TurnRequest(text=prompt), told.update)
             await session.close()
+    if output.left:
+        return READER_LEFT
     _say_end(result, told, as_json=as_json)
     return _exit_code(result, interrupted)
 
@@ -115,21 +153,6 @@ def _exit_code(result: TurnResult, interrupted: list[signal.Signals]) -> int:
     if interrupted:
         return INTERRUPTED
     return 0 if result.outcome is TurnOutcome.END_TURN else FAILED
-
-
-async def _ignore(_: Update) -> None:
-    """Show nothing: the journal's lines say it all."""
-
-
-async def _print(update: Update) -> None:
-    match update:
-        case AnswerText(text):
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        case ToolCallStarted(tool=tool):
-            click.echo(f"[{tool}]", err=True)
-        case _:
-            pass
 
 
 @asynccontextmanager
