@@ -4,6 +4,7 @@ A note can contain anything, also a closing tag or an instruction; escaped text 
 system prompt says once that what stands inside is data (`EXPLANATION`).
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from xml.sax.saxutils import escape, quoteattr
@@ -12,7 +13,7 @@ from recallscope.runtime.memory.note import Note
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.recall.handle import RecalledNote
 
-__all__ = ["BODY_LIMIT", "EXPLANATION", "OLD_AFTER_DAYS", "fence", "render"]
+__all__ = ["BODY_LIMIT", "EXPLANATION", "OLD_AFTER_DAYS", "fence", "printable", "render"]
 
 BODY_LIMIT = 1_200
 """Characters of a note's body that are delivered (DESIGN section 3)."""
@@ -23,6 +24,13 @@ OLD_AFTER_DAYS = 30
 """Days since the last update after which a note carries a caution."""
 
 _SECONDS_A_DAY = 86_400
+
+_UNPRINTABLE = re.compile(
+    # The categories Cc (but for tab and line feed), Cf and Cs; a test compares this with the Unicode database.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+)
 
 EXPLANATION = (
     "Messages may contain a <recalled_memory> element with notes from earlier work. The runtime put them there, the "
@@ -50,7 +58,7 @@ def render(note: Note, *, now: float, known: Iterable[NoteVersion]) -> RecalledN
         attributes.append('caution="old: verify before relying on it"')
     body = note.body.strip()
     cut = len(body) > BODY_LIMIT
-    text = escape(_printable(body[:BODY_LIMIT].rstrip()))
+    text = escape(printable(body[:BODY_LIMIT].rstrip()))
     lines = [
         f"<note {' '.join(attributes)}>",
         text,
@@ -76,9 +84,9 @@ def _age(days: int) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(_printable(unicodedata.normalize("NFKC", text)).split())
+    return " ".join(printable(unicodedata.normalize("NFKC", text)).split())
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Drop control and format characters (zero width, direction marks, lone surrogates); keep line breaks and tabs."""
-    return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
+    return _UNPRINTABLE.sub("", text)

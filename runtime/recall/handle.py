@@ -351,8 +351,12 @@ class RecallHandle:
         return any(note.version not in self.withdrawn for note in notes)
 
     def _is_open(self, note: RecalledNote) -> bool:
-        taken = {version for delivery in self.committed for version in delivery.versions}
-        return note.version not in self.surfaced | self.withdrawn | taken
+        version = note.version
+        return (
+            version not in self.surfaced
+            and version not in self.withdrawn
+            and not any(version in delivery.versions for delivery in self.committed)
+        )
 
     def _fitting(self, notes: Iterable[RecalledNote]) -> tuple[tuple[RecalledNote, ...], int]:
         places = self.budget.notes - sum(len(delivery.notes) for delivery in self.committed)
