@@ -9,7 +9,7 @@ from recallscope.runtime.agent.gates import Limits
 from recallscope.runtime.agent.host import Agent
 from recallscope.runtime.agent.send import Attempts
 from recallscope.runtime.agent.turn_state import TurnRequest, TurnResult
-from recallscope.runtime.errors import ModelConnectionError, ModelError, ModelStatusError, ModelStreamError
+from recallscope.runtime.errors import ModelConnectionError, ModelStatusError, ModelStreamError
 from recallscope.runtime.events import (
     ModelAttemptFailed,
     ModelCallFinished,
@@ -363,15 +363,3 @@ async def test_only_a_fresh_prompt_recalls(make_agent: MakeAgent, origin: TurnOr
     assert (result.outcome, result.recall) == (TurnOutcome.END_TURN, None)
     assert (memory.calls, after, memories(model.requests[0].messages)) == ([], [], [])
     assert not [kind for kind in recorder.kinds() if kind.startswith("Recall")]
-
-
-def test_errors_of_the_world_say_whether_a_retry_helps() -> None:
-    """Every error that these tests retry is one that says so itself."""
-    errors: list[ModelError] = [
-        ModelStatusError(url=URL, status_code=429, body=""),
-        ModelStatusError(url=URL, status_code=404, body=""),
-        ModelConnectionError(url=URL, problem="refused"),
-        ModelStreamError(url=URL, problem="stopped", status_code=400),
-    ]
-
-    assert [error.retryable for error in errors] == [True, False, True, False]

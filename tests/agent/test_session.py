@@ -21,7 +21,7 @@ from recallscope.runtime.events import (
     TurnFinished,
     TurnStarted,
 )
-from recallscope.runtime.messages import AssistantMessage, Message, TextPart, UserMessage, prompt_text
+from recallscope.runtime.messages import AssistantMessage, Message, prompt_text
 from recallscope.runtime.model.seam import Usage
 from recallscope.runtime.terms import Cause, Reason, Scenario, TurnOutcome, TurnPhase
 from recallscope.runtime.testing.fake_clock import VirtualLoop
@@ -362,8 +362,3 @@ async def test_a_front_end_that_fails_ends_the_turn_and_not_the_session(make_age
     assert sum(seconds for _, seconds in finished.phases) == 0.5
     assert len(recorder.of(RecallClosed)) == 2
     assert result.outcome is TurnOutcome.END_TURN
-
-
-def test_prompt_text_leaves_the_rest_out() -> None:
-    """The helper of these tests reads what the person wrote and nothing else."""
-    assert said((UserMessage((TextPart("p"),)), AssistantMessage("a", complete=False))) == ["p", "a-"]
