@@ -63,18 +63,17 @@ class DeferredObserver:
             self._events.append(event)
         if not self._wake.is_set():
             self._wake.set()
-            if not self._thread.is_alive() and not self._closing:
-                self._handled += 1
-                self._thread = self._start()
-                raise RuntimeError(f"observer {self.name} failed on an earlier event, which is lost")
+        if self._revived():
+            raise RuntimeError(f"observer {self.name} failed on an earlier event, which is lost")
 
     def flow(self) -> Flow:
         """Say what became of the events."""
-        return Flow(self.name, self._handled, ((names.LOST_QUEUE_FULL, self._full),))
+        return Flow(names.EVENTS, self._handled, ((names.LOST_QUEUE_FULL, self._full),))
 
     def settle(self, timeout: float = 1.0) -> bool:
         """Wait until all events so far are handled; False if that took longer than `timeout` seconds."""
         target = self._taken
+        self._revived()
         self._hurry.set()
         self._wake.set()
         with self._drained:
@@ -86,6 +85,14 @@ class DeferredObserver:
         self._hurry.set()
         self._wake.set()
         self._thread.join(timeout)
+
+    def _revived(self) -> bool:
+        """Start the thread again if it has died of an event, and say so; that event counts as handled."""
+        if self._thread.is_alive() or self._closing:
+            return False
+        self._handled += 1
+        self._thread = self._start()
+        return True
 
     def _start(self) -> threading.Thread:
         thread = threading.Thread(target=self._run, name=f"recallscope-{self.name}", daemon=True)

@@ -25,7 +25,9 @@ _CREDENTIALS: Final = (
     re.compile(r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}"),
     re.compile(r"()\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}"),
     re.compile(r"()\b(?:gh[pousr]_|glpat-|xox[abprs]-|AKIA)[A-Za-z0-9_-]{8,}"),
-    re.compile(r"""(?i)((?:api[_-]?key|token|secret|password|authorization)["']?\s*[:=]\s*["']?)[^\s"',;&}]{6,}"""),
+    re.compile(
+        r"""(?i)((?:api[_-]?key|token|secret|password|authorization)["']?\s*[:=]\s*["']?)(?!bearer|basic)[^\s"',;&}]{6,}"""
+    ),
     re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
 )
 

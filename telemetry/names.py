@@ -325,6 +325,7 @@ TRACES: Final = "traces"
 METRICS_SIGNAL: Final = "metrics"
 LOGS: Final = "logs"
 JOURNAL: Final = "journal"
+EVENTS: Final = "events"
 
 LOST_QUEUE_FULL: Final = "queue_full"
 LOST_EXPORT_FAILED: Final = "export_failed"

@@ -5,6 +5,7 @@ from typing import Any
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk._logs.export import LogRecordExporter
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
 from opentelemetry.sdk.trace.export import SpanExporter
@@ -27,9 +28,9 @@ class _MetricExporter(OTLPMetricExporter):
         return self._flow.end(result)
 
 
-def span_exporter(timeout: float | None) -> SpanExporter:
-    """Make the exporter of spans; `timeout` seconds for one export, None: as the variables say."""
-    return OTLPSpanExporter(timeout=timeout)
+def span_exporter(timeout: float | None, meters: MeterProvider | None) -> SpanExporter:
+    """Make the exporter of spans; `timeout` is seconds for one export, None: as the variables say."""
+    return OTLPSpanExporter(timeout=timeout, meter_provider=meters)
 
 
 def metric_exporter(timeout: float | None, flow: MetricFlow) -> MetricExporter:
@@ -37,6 +38,6 @@ def metric_exporter(timeout: float | None, flow: MetricFlow) -> MetricExporter:
     return _MetricExporter(timeout, flow)
 
 
-def log_exporter(timeout: float | None) -> LogRecordExporter:
+def log_exporter(timeout: float | None, meters: MeterProvider | None) -> LogRecordExporter:
     """Make the exporter of log records."""
-    return OTLPLogExporter(timeout=timeout)
+    return OTLPLogExporter(timeout=timeout, meter_provider=meters)

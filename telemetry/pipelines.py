@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from types import ModuleType
 
+from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import (
     Counter,
     Histogram,
@@ -43,12 +44,13 @@ ATTRIBUTE_LENGTH = 4_096
 class TracePipeline:
     """The tracer provider, and the queue to the collector if one is configured."""
 
-    def __init__(self, settings: TelemetrySettings, resource: Resource) -> None:
+    def __init__(self, settings: TelemetrySettings, resource: Resource, meters: MeterProvider | None) -> None:
         environ = settings.environ
         self.provider = TracerProvider(
             sampler=_sampler(settings),
             resource=resource,
             shutdown_on_exit=False,
+            meter_provider=meters or NoOpMeterProvider(),
             span_limits=SpanLimits(
                 max_attribute_length=None if "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT" in environ else ATTRIBUTE_LENGTH
             ),
@@ -58,7 +60,7 @@ class TracePipeline:
         plan = plan_export(environ, "TRACES", by_default=True)
         if plan is None:
             return
-        exporter = otlp(plan).span_exporter(plan.timeout)
+        exporter = otlp(plan).span_exporter(plan.timeout, meters)
         self.queue = ExportQueue(
             lambda spans: exporter.export(spans) is SpanExportResult.SUCCESS,
             signal=names.TRACES,

@@ -114,12 +114,12 @@ class Telemetry:
 
     def _open_providers(self, settings: TelemetrySettings, stack: ExitStack) -> None:
         resource = _resource(settings)
-        traces = TracePipeline(settings, resource)
+        metrics = self._open_metrics(settings, resource, stack)
+        traces = TracePipeline(settings, resource, metrics.provider)
         self._flows.append(traces.flows)
         tracer = traces.provider.get_tracer(names.SCOPE, settings.version)
         spans = self._spans = SpanObserver(tracer, anchor=self._anchor, slow_turn_seconds=settings.slow_turn_seconds)
         self.observers = (spans,)
-        metrics = self._open_metrics(settings, resource, stack)
         histogram, deferred = None, None
         if metrics.provider is not None:
             meter = metrics.provider.get_meter(names.SCOPE, settings.version)
@@ -130,11 +130,12 @@ class Telemetry:
             if metrics.scraped is not None:
                 metrics.scraped.before = deferred.settle
             self.observers = (spans, deferred)
+            self._flows.append(lambda: (deferred.flow(),))
             histogram = ExemplarHistogram(meter, names.LOOP_LAG)
             self._observe_itself(meter, spans)
         if histogram is not None or traces.queue is not None:
             self._lag = LoopLag(histogram, hooks=(spans.tick,))
-        stack.callback(self._close, traces, metrics, self._open_logs(settings, resource, stack))
+        stack.callback(self._close, traces, metrics, self._open_logs(settings, resource, metrics, stack))
         if deferred is not None:
             stack.callback(deferred.close)
 
@@ -148,14 +149,16 @@ class Telemetry:
         self._flows.append(metrics.flows)
         return metrics
 
-    def _open_logs(self, settings: TelemetrySettings, resource: Resource, stack: ExitStack) -> "LogPipeline | None":
+    def _open_logs(
+        self, settings: TelemetrySettings, resource: Resource, metrics: MetricPipeline, stack: ExitStack
+    ) -> "LogPipeline | None":
         plan = plan_export(settings.environ, "LOGS", by_default=False)
         if plan is None:
             return None
         from recallscope.telemetry.log_export import LogPipeline  # noqa: PLC0415 - only when logs are exported
 
         delay = number(settings.environ, "OTEL_BLRP_SCHEDULE_DELAY", 1_000) / 1_000
-        exporter = otlp(plan).log_exporter(plan.timeout)
+        exporter = otlp(plan).log_exporter(plan.timeout, metrics.provider)
         logs = LogPipeline(exporter, resource, delay=delay, context_of=self._context_of)
         self._flows.append(lambda: (logs.queue.flow(),))
         stack.enter_context(_logging_to(logs.handler, settings.log_level))

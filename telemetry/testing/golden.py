@@ -92,11 +92,11 @@ def golden_turn(*, number: int = 1, at: float = AT, session: str = "s", policy: 
         ),
         TurnFirstToken(op=turn, at=at + 0.37),
         _answer(first, at + 0.86, first_chunk=0.3, finish_reason="tool_calls", notes=2, tokens=(120, 12, 40)),
+        ToolStarted(op=tool, at=at + 0.87, parent=turn, tool="read_file", call_id="call_1"),
         _answer(selector, at + 0.9, tokens=(800, 9, None)),
         RecallSettled(
             op=recall, at=at + 0.918, policy=policy, notes=("n1", "n2", "n3"), strategy=Strategy.MODEL, elapsed=0.908,
         ),
-        ToolStarted(op=tool, at=at + 0.87, parent=turn, tool="read_file", call_id="call_1"),
         ToolFinished(op=tool, at=at + 1.37, status=Status.OK, characters=64),
         RecallWaited(
             op=recall, at=at + 1.38, policy=policy, point=Point.TOOL_RESULT, waited=0.0,
