@@ -121,18 +121,21 @@ class Place:
 
     @asynccontextmanager
     async def start(
-        self, *arguments: str, environ: Mapping[str, str] | None = None, options: Sequence[str] = ()
+        self, *arguments: str, environ: Mapping[str, str] | None = None, stdin: bytes = b""
     ) -> AsyncGenerator[Running]:
-        """Start `recallscope`; whatever happens, the process is gone when the block ends."""
-        command = [sys.executable, "-W", "error::ResourceWarning", *options, "-m", "recallscope.runtime.cli"]
+        """Start `recallscope` with `stdin` to read; whatever happens, the process is gone when the block ends."""
+        command = [sys.executable, "-W", "error::ResourceWarning", "-m", "recallscope.runtime.cli"]
         with anyio.fail_after(PATIENCE_SECONDS):
             async with await anyio.open_process(
                 [*command, *arguments],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 cwd=self.work,
                 env=self.environ() if environ is None else environ,
             ) as process:
                 running = Running(process, anyio.current_time())
+                if process.stdin is not None:
+                    await process.stdin.send(stdin)
+                    await process.stdin.aclose()
                 try:
                     async with anyio.create_task_group() as tasks:
                         tasks.start_soon(running.collect)
@@ -142,9 +145,9 @@ class Place:
                     if process.returncode is None:
                         process.kill()
 
-    async def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Done:
+    async def run(self, *arguments: str, environ: Mapping[str, str] | None = None, stdin: bytes = b"") -> Done:
         """Run `recallscope` to its end."""
-        async with self.start(*arguments, environ=environ) as running:
+        async with self.start(*arguments, environ=environ, stdin=stdin) as running:
             return await running.done()
 
     def journal(self) -> list[dict[str, Any]]:
