@@ -23,7 +23,7 @@ from recallscope.runtime.memory.memory import open_memory
 from recallscope.runtime.memory.scopes import MemoryRoots
 from recallscope.runtime.messages import AssistantMessage, Message, TextPart, UserMessage
 from recallscope.runtime.model.openai_compat import OpenAICompatModel
-from recallscope.runtime.observe import Observers
+from recallscope.runtime.observe import Observer, Observers
 from recallscope.runtime.recall.policy import PolicySplit
 from recallscope.runtime.recall.selector import SCHEMA
 from recallscope.runtime.testing.script import Script, Select, Step, Steps
@@ -32,6 +32,8 @@ from recallscope.telemetry.sdk import Telemetry
 __all__ = ["ANSWER_CHUNKS", "PROMPT", "Turn", "ours", "script", "usual", "write_notes"]
 
 ANSWER_CHUNKS = 50
+THINKING = 0.03
+"""Seconds before the answer: a model is not quicker than the selection that runs beside it."""
 PROMPT = "How do we roll back the payment gateway deployment?"
 MODEL = "bench-model"
 SYSTEM = "You are a helpful assistant."
@@ -45,7 +47,7 @@ def script() -> Script:
     text = " ".join(f"word{number}" for number in range(ANSWER_CHUNKS))
     return Script(
         purposes={
-            "main": Steps((Step(answer=text, chunks=ANSWER_CHUNKS),)),
+            "main": Steps((Step(answer=text, chunks=ANSWER_CHUNKS, delay=THINKING),)),
             SCHEMA.name: Steps((Step(select=Select(contains=("gateway",))),)),
         }
     )
@@ -86,10 +88,16 @@ class _Silent:
 
 @asynccontextmanager
 async def ours(
-    url: str, notes: Path, *, telemetry: Telemetry | None, messages: int, sessions: int = 1
+    url: str,
+    notes: Path,
+    *,
+    telemetry: Telemetry | None,
+    messages: int,
+    sessions: int = 1,
+    also: Sequence[Observer] = (),
 ) -> AsyncGenerator[Sequence[Turn]]:
     """Run our engine against `url` and give a turn function for each of `sessions` sessions."""
-    observers = Observers(telemetry.observers if telemetry is not None else ())
+    observers = Observers((*(telemetry.observers if telemetry is not None else ()), *also))
     async with AsyncExitStack() as stack:
         memory = await stack.enter_async_context(
             open_memory(
