@@ -78,6 +78,9 @@ class Telemetry:
         self._observer_states: Callable[[], Iterable[ObserverState]] = tuple
         self._lag: LoopLag | None = None
         self._anchor = Anchor.now()
+        if settings.log_stream is not None:
+            handler = JsonHandler(settings.log_stream, context_of=self._context_of)
+            stack.enter_context(_logging_to(handler, settings.log_level))
         stack.callback(self._tell_losses)
         if settings.journal:
             journal = self.journal = Journal(settings.journal_folder, anchor=self._anchor)
@@ -85,9 +88,6 @@ class Telemetry:
             stack.callback(journal.close, JOURNAL_CLOSING_SECONDS)
         if not settings.disabled:
             self._open_providers(settings, stack)
-        if settings.log_stream is not None:
-            handler = JsonHandler(settings.log_stream, context_of=self._context_of)
-            stack.enter_context(_logging_to(handler, settings.log_level))
         if self.journal is not None:
             self.observers = (*self.observers, self.journal)
 
