@@ -18,7 +18,7 @@ from recallscope.runtime.memory.search import Searchable
 from recallscope.runtime.messages import Message
 from recallscope.runtime.model.seam import Model
 from recallscope.runtime.observe import Observer, Observers
-from recallscope.runtime.recall.policy import PolicySplit
+from recallscope.runtime.recall.policy import DEFAULT_CEILING, PolicySplit
 
 
 def _nothing_after(_: TurnResult, __: Sequence[Message]) -> None:
@@ -35,6 +35,7 @@ def make_agent() -> Callable[..., Agent]:
         memory: Searchable | None = None,
         selector: Model | None = None,
         policy: PolicyName = PolicyName.TIERED,
+        ceiling: float = DEFAULT_CEILING,
         tools: Sequence[Tool] = (),
         limits: Limits | None = None,
         attempts: Attempts | None = None,
@@ -49,7 +50,7 @@ def make_agent() -> Callable[..., Agent]:
             model=model,
             selector_model=selector,
             memory=memory,
-            recall=RecallSettings(split=PolicySplit.parse(policy)),
+            recall=RecallSettings(split=PolicySplit.parse(policy), ceiling=ceiling),
             observers=Observers(watching, clock=anyio.current_time, ids=lambda: OpId(f"op{next(numbers)}")),
             toolbox=toolbox,
             settings=SendSettings(

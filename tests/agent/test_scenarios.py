@@ -37,7 +37,8 @@ def anyio_backend() -> tuple[str, Mapping[str, object]]:
 class Script:
     """A turn: seconds of the selector, the reminders, the tool (None: no tool) and the answer, and what cuts it off.
 
-    The answer's first piece comes after 0.1 s. The words match one note and the selector chooses it and another one, unless stated otherwise.
+    The answer's first piece comes after 0.1 s. The words match one note, and the selector chooses it and another one,
+    unless stated otherwise.
     """
 
     selector: float
