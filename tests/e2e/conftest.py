@@ -24,19 +24,19 @@ from recallscope.runtime.lab.scenarios import MAIN_MODEL as MODEL
 from recallscope.runtime.lab.scenarios import SMALL_MODEL, write_sample_notes
 from recallscope.runtime.memory.memory import open_memory
 from recallscope.runtime.memory.scopes import MemoryRoots
-from recallscope.runtime.model.openai_compat import OpenAICompatModel
+from recallscope.runtime.model.openai_compat import OpenAICompatModel, TraceHeaders
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.recall.fence import EXPLANATION
 from recallscope.runtime.recall.policy import Arm, PolicySplit
 from recallscope.runtime.terms import PolicyName
 from recallscope.runtime.testing.recorder import EventRecorder
-from recallscope.telemetry.sdk import Telemetry
 
 PATIENCE_SECONDS = 45.0
 """The end of a test that hangs; nothing that works comes near it."""
 
 
 MakeAgent = Callable[..., AbstractAsyncContextManager[Agent]]
+OpenAgent = Callable[..., AbstractAsyncContextManager[Agent]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,30 +182,31 @@ def recorder() -> EventRecorder:
     return EventRecorder()
 
 
-@pytest.fixture
-def make_agent(place: Place, tmp_path: Path, recorder: EventRecorder) -> MakeAgent:
-    """Give a function that opens an agent in this process: the real memory and model client, `recorder` watches."""
+def _no_headers(_: OpId) -> Mapping[str, str]:
+    return {}
+
+
+@pytest.fixture(scope="session")
+def open_agent() -> OpenAgent:
+    """Give a function that opens an agent in this process, with the real memory and the real model client."""
 
     @asynccontextmanager
-    async def make(
+    async def open_one(
         url: str,
+        notes: Path,
+        cache: Path,
+        observers: Observers,
         *,
+        trace_headers: TraceHeaders = _no_headers,
         policy: PolicyName = PolicyName.TIERED,
         attempts: Attempts | None = None,
         tools: Sequence[Tool] = (),
-        telemetry: Telemetry | None = None,
     ) -> AsyncGenerator[Agent]:
-        observers = Observers((*(telemetry.observers if telemetry else ()), recorder))
-        headers = telemetry.trace_headers if telemetry else _no_headers
-        toolbox = Toolbox(tools)
+        roots, toolbox = MemoryRoots(project=notes, base=cache), Toolbox(tools)
         async with (
-            OpenAICompatModel(name=MODEL, base_url=url, trace_headers=headers) as model,
-            OpenAICompatModel(name=SMALL_MODEL, base_url=url, trace_headers=headers) as small,
-            open_memory(
-                MemoryRoots(project=place.notes, base=tmp_path),
-                observers=observers,
-                catalog_path=tmp_path / "catalog.sqlite3",
-            ) as memory,
+            OpenAICompatModel(name=MODEL, base_url=url, trace_headers=trace_headers) as model,
+            OpenAICompatModel(name=SMALL_MODEL, base_url=url, trace_headers=trace_headers) as small,
+            open_memory(roots, observers=observers, catalog_path=cache / "catalog.sqlite3", read_only=True) as memory,
         ):
             await memory.wait_synced()
             yield Agent(
@@ -219,11 +220,17 @@ def make_agent(place: Place, tmp_path: Path, recorder: EventRecorder) -> MakeAge
                 settings=SendSettings(system=EXPLANATION, tools=toolbox.specs, attempts=attempts or Attempts()),
             )
 
+    return open_one
+
+
+@pytest.fixture
+def make_agent(open_agent: OpenAgent, place: Place, tmp_path: Path, recorder: EventRecorder) -> MakeAgent:
+    """Give a function that opens an agent at a URL with the sample notes; `recorder` watches it."""
+
+    def make(url: str, **more: Any) -> AbstractAsyncContextManager[Agent]:
+        return open_agent(url, place.notes, tmp_path, Observers((recorder,)), **more)
+
     return make
-
-
-def _no_headers(_: OpId) -> Mapping[str, str]:
-    return {}
 
 
 @pytest.fixture
