@@ -38,6 +38,7 @@ class Place:
     turn: str | None = None
 
 
+_PLAIN = frozenset({str, int, bool})
 _NOWHERE = Place()
 _FIELDS: dict[type[Event], tuple[str, ...]] = {}
 
@@ -57,7 +58,8 @@ def encode(event: Event, anchor: Anchor, place: Place) -> dict[str, Any]:
         "turn": place.turn,
     }
     for name in _own_fields(kind):
-        line[name] = _plain(getattr(event, name))
+        value = getattr(event, name)
+        line[name] = value if value is None or type(value) in _PLAIN else _plain(value)
     if isinstance(event, TurnFinished):
         line["phases"] = {phase.value: round(seconds, 6) for phase, seconds in event.phases}
     return line

@@ -31,6 +31,8 @@ MAX_FILES: Final = 1_000
 CAPACITY: Final = 20_000
 LINGER_SECONDS: Final = 0.05
 
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+
 
 class Journal:
     """An observer that writes events to disk from a thread; the caller only appends to a queue.
@@ -130,7 +132,7 @@ class Journal:
         block: list[bytes] = []
         size = 0
         while self._events:
-            line = json.dumps(self._encoder(self._events.popleft()), separators=(",", ":")).encode() + b"\n"
+            line = _JSON.encode(self._encoder(self._events.popleft())).encode() + b"\n"
             if block and self._size + size + len(line) > self._file_bytes:
                 self._put(block, size)
                 block, size = [], 0

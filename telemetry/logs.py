@@ -35,7 +35,8 @@ ContextOf = Callable[[OpId], Context]
 
 
 def masked(text: str) -> str:
-    """Return `text` with what looks like a credential replaced by `***`."""
+    """Return `text` with what looks like a credential replaced by `***`, and what is no Unicode by `?`."""
+    text = text.encode("utf-8", "replace").decode()
     for pattern in _CREDENTIALS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return text

@@ -121,7 +121,7 @@ def call_end(event: ModelCallFinished) -> Attributes:
     """Say what a model answered, without its words."""
     attributes: Attributes = {names.SEND_ATTEMPTS: event.attempts, names.SEND_NOTES: event.notes}
     if event.finish_reason is not None:
-        attributes[names.RESPONSE_FINISH_REASONS] = (event.finish_reason,)
+        attributes[names.RESPONSE_FINISH_REASONS] = (_clean(event.finish_reason),)
     return attributes | _present(
         (names.RESPONSE_FIRST_CHUNK, event.first_chunk),
         (names.USAGE_INPUT, event.input_tokens),
@@ -137,7 +137,7 @@ def tool_start(event: ToolStarted) -> Attributes:
     return {
         names.OPERATION_NAME: names.EXECUTE_TOOL,
         names.TOOL_NAME: event.tool,
-        names.TOOL_CALL_ID: event.call_id,
+        names.TOOL_CALL_ID: _clean(event.call_id),
         names.TOOL_TYPE: "function",
     }
 
@@ -147,7 +147,7 @@ def write_start(event: MemoryWriteStarted) -> Attributes:
     return {
         names.OPERATION_NAME: MEMORY_OPERATIONS[event.operation],
         names.MEMORY_STORE_ID: event.scope.value,
-        names.MEMORY_RECORD_ID: event.note,
+        names.MEMORY_RECORD_ID: _clean(event.note),
     }
 
 
@@ -207,5 +207,10 @@ def span_event(event: Event) -> tuple[str, Attributes] | None:  # noqa: PLR0911 
 
 
 def _present(*pairs: tuple[str, AttributeValue | None]) -> Attributes:
-    """Return the pairs that have a value; enums are strings already."""
-    return {name: str(value) if isinstance(value, str) else value for name, value in pairs if value is not None}
+    """Return the pairs that have a value, as plain values."""
+    return {name: _clean(value) if isinstance(value, str) else value for name, value in pairs if value is not None}
+
+
+def _clean(text: str) -> str:
+    """Return text from outside so that protobuf takes it: one lone surrogate would cost a whole batch of spans."""
+    return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()

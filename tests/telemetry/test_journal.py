@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallscope.runtime.events import Event, OpId, ProcessStarted, TurnFinished
+from recallscope.runtime.events import Event, OpId, ProcessStarted, ToolStarted, TurnFinished
 from recallscope.telemetry import names
 from recallscope.telemetry.anchor import Anchor
 from recallscope.telemetry.encode import Encoder
@@ -112,6 +112,15 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert [event["wall"] for event in found] == sorted(event["wall"] for event in found)
     assert journal.flow().exported == len(found)
     assert journal.flow().lost_items == 0
+
+
+def test_ids_that_are_no_unicode_survive(tmp_path: Path) -> None:
+    """A file name that is no UTF-8 is a lone surrogate in Python; the journal writes and reads it."""
+    journal = Journal(tmp_path)
+    journal(ToolStarted(op=OpId("t"), at=AT, parent=None, tool="x", call_id="\udcff ü"))
+    journal.close()
+
+    assert [event["call_id"] for event in read_journal([tmp_path])] == ["\udcff ü"]
 
 
 def test_no_file_is_made_before_the_first_event(tmp_path: Path) -> None:

@@ -114,6 +114,11 @@ def test_masking_never_raises_and_is_stable(text: str) -> None:
     assert masked(masked(text)) == masked(text)
 
 
+def test_text_that_is_no_unicode_does_not_cost_the_record() -> None:
+    """A lone surrogate, as in a file name that is no UTF-8, becomes a question mark."""
+    assert _line(_record("a %s", "\udcff"))["message"] == "a ?"
+
+
 def test_a_stream_that_is_closed_loses_the_record_silently() -> None:
     """A reader that is gone is no reason to fail."""
     stream = io.StringIO()

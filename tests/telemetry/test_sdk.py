@@ -17,7 +17,7 @@ import anyio
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
-from recallscope.runtime.events import Event, OpId, PolicyName
+from recallscope.runtime.events import Event, OpId, PolicyName, ToolStarted
 from recallscope.telemetry import names
 from recallscope.telemetry.contract import RESOURCE_ATTRIBUTES
 from recallscope.telemetry.flow import Flow
@@ -109,6 +109,18 @@ def test_nothing_outlives_what_is_above_it(
     for span in by_id.values():
         if span.parent_id in by_id:
             assert span.end_ns <= by_id[span.parent_id].end_ns
+
+
+def test_text_from_outside_does_not_cost_a_batch(
+    receiver: OtlpReceiver, exporting: Callable[[dict[str, str]], dict[str, str]]
+) -> None:
+    """A model may invent a call id that is no Unicode: its span arrives all the same, and so do the others."""
+    with open_telemetry(_settings(exporting(receiver.environ()))) as telemetry:
+        tool = ToolStarted(op=OpId("x"), at=1.0, parent=None, tool="read_file", call_id="\ud800")
+        _feed(telemetry, [*golden_turn(), tool])
+    ids = [span.attributes.get(names.TOOL_CALL_ID) for span in receiver.spans() if span.name.startswith("execute_tool")]
+
+    assert (len(receiver.spans()), sorted(str(one) for one in ids)) == (7, ["?", "call_1"])
 
 
 def test_spans_arrive_while_the_process_runs(
