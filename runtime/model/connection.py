@@ -4,10 +4,11 @@ Importing this module imports `openai`, which takes a second: only the construct
 """
 
 import email.utils
+import importlib
 import math
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,6 +19,9 @@ import openai
 from recallscope.runtime.errors import ModelConnectionError, ModelError, ModelStatusError, ModelStreamError
 
 __all__ = ["Connection", "Reply"]
+
+# asyncio would import this when it looks up the first host, which is within a turn.
+importlib.import_module("concurrent.futures.thread")
 
 ERROR_TEXT_LIMIT = 300
 IDLE_CONNECTIONS = 100
@@ -79,7 +83,7 @@ class Connection:
         await self._client.close()
 
     @asynccontextmanager
-    async def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Reply]:
+    async def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[Reply]:
         """Send `body` and hold the reply; leaving the block closes the connection if the body was not read to its end.
 
         Raises:
