@@ -20,7 +20,7 @@ from recallscope.runtime.config.load import Origin
 from recallscope.runtime.errors import LabError
 from recallscope.runtime.lab.compare import AT_ONCE, Plan, Progress, play
 from recallscope.runtime.lab.comparison import Comparison, compare_figures
-from recallscope.runtime.lab.expectations import POLICIES, Verdict, live, scripted
+from recallscope.runtime.lab.expectations import POLICIES, Verdict, live
 from recallscope.runtime.lab.table import WIDTH, ComparisonTable
 from recallscope.runtime.terms import PolicyName
 from recallscope.telemetry import queries
@@ -104,15 +104,7 @@ def _play(plan: Plan, settings: Settings) -> Comparison:
         observers = observers_of(telemetry, FRONT_END)
 
         async def main() -> Comparison:
-            figures = await play(plan, telemetry, observers, progress=progress)
-            return compare_figures(
-                figures,
-                scripted(plan.ceiling),
-                ceiling=plan.ceiling,
-                policies=plan.policies,
-                scenarios=plan.scenarios,
-                played=True,
-            )
+            return await play(plan, telemetry, observers, progress=progress)
 
         return anyio.run(main)
 
@@ -138,6 +130,9 @@ def _telemetry(settings: Settings, policies: tuple[PolicyName, ...]) -> Telemetr
 def _show(comparison: Comparison, title: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(comparison.as_data(), indent=2))
+        if comparison.again:
+            cells = ", ".join(f"{row.scenario} under {row.policy}" for row in comparison.again)
+            click.echo(f"played again, because the loop was held up: {cells}", err=True)
         for cell in comparison.cells.values():
             if cell.remarks and (comparison.played or cell.verdict is Verdict.DIFFERS):
                 click.echo(f"{cell.row.scenario} under {cell.row.policy}: {'; '.join(cell.remarks)}", err=True)
@@ -172,10 +167,18 @@ def _shown(total: int) -> Generator[Callable[[Progress], None]]:
     if not sys.stderr.isatty():
         yield _Lines(parts=5)
         return
-    columns = (TextColumn("playing"), BarColumn(), MofNCompleteColumn(), TextColumn("turns"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("turns"),
+        TimeElapsedColumn(),
+    )
     with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("turns", total=total)
-        yield lambda progress: bar.update(task, completed=progress.done)
+        yield lambda progress: bar.update(
+            task, completed=progress.done, total=progress.total, description=_what(progress)
+        )
 
 
 class _Lines:
@@ -187,6 +190,10 @@ class _Lines:
 
     def __call__(self, progress: Progress) -> None:
         part = self._parts * progress.done // progress.total
-        if part > self._shown:
+        if part > self._shown or progress.done == 0:
             self._shown = part
-            click.echo(f"{progress.done} of {progress.total} turns", err=True)
+            click.echo(f"{_what(progress)}: {progress.done} of {progress.total} turns", err=True)
+
+
+def _what(progress: Progress) -> str:
+    return "playing again what the busy machine disturbed" if progress.again else "playing"

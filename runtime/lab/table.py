@@ -97,6 +97,9 @@ def _legend(comparison: Comparison) -> list[Text]:
         "how long a turn waited for memory: p50 · p95 · longest (the bound of its histogram bucket).",
         f"Turns of the last four rows are only counted. Worst loop lag: ≤ {_seconds(comparison.loop_lag)}.",
     ]
+    if comparison.again:
+        cells = ", ".join(f"{row.scenario} under {row.policy}" for row in comparison.again)
+        lines.append(f"The loop was held up (a busy machine?), and these were played again: {cells}.")
     if Scenario.SUPERSEDED in comparison.scenarios:
         lines.append("superseded: in the code that deadline stands for two recalls competed; here only one is pending.")
     return [Text(line, style="dim") for line in lines]

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -162,3 +163,16 @@ def test_a_verdict_is_as_stated_exactly_without_remarks(
     assert (verdict is Verdict.AS_STATED) == (not remarks)
     if verdict is Verdict.AS_STATED:
         assert set(delivered) <= scripted(0.1)[cell].delivered
+
+
+def test_the_page_states_what_the_program_judges() -> None:
+    """`docs/comparison.md` has the same table, word for word."""
+    page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8").splitlines()
+    rows = {
+        scenario: [str(scripted(0.1)[scenario, policy]) for policy in POLICIES]
+        for scenario in dict.fromkeys(scenario for scenario, _ in scripted(0.1))
+    }
+
+    assert [
+        row for scenario, cells in rows.items() if (row := f"| `{scenario}` | {' | '.join(cells)} |") not in page
+    ] == []
