@@ -24,6 +24,7 @@ help:
 	@echo "make test-real     tests on real outside programs and package registries"
 	@echo "make check         ruff, mypy, pyright and the import contracts"
 	@echo "make bench         the benchmarks, as ratios within one run"
+	@echo "make docs          write the generated parts of docs/*.md anew"
 	@echo "make requirements  write requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)"
 	@echo "make clean         remove .venv and everything else that was made"
 
@@ -106,6 +107,10 @@ $(UV):
 	@echo "making build/uv"
 	@$(PYTHON) -m venv build/uv
 	@build/uv/bin/python -m pip --quiet --disable-pip-version-check install uv==0.13.9
+
+.PHONY: docs
+docs: $(PROJECT)
+	@$(BIN)/python docs/generate.py
 
 clean:
 	@rm -rf $(VENV) .editable build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
