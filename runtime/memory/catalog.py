@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from recallscope.runtime.errors import StoreUnavailableError
-from recallscope.runtime.memory.catalog_file import Readers, inode_of, open_for_writing
+from recallscope.runtime.memory.catalog_file import Reader, Readers, inode_of, open_for_writing
 from recallscope.runtime.memory.frontmatter import dump, load, split
 from recallscope.runtime.memory.noise import is_usage_note
 from recallscope.runtime.memory.note import Note, note_id
@@ -177,14 +177,12 @@ class Catalog:
             row = reader.execute("SELECT notes FROM roots WHERE id = ?", (root,)).fetchone()
         return int(row[0]) if row else 0
 
-    def heads(
-        self, connection: sqlite3.Connection, numbers: Sequence[int], roots: Mapping[int, Root]
-    ) -> dict[int, Head]:
+    def heads(self, connection: Reader, numbers: Sequence[int], roots: Mapping[int, Root]) -> dict[int, Head]:
         """Return the notes with these numbers, without those of other roots, in no certain order.
 
         They are remembered: a row of `notes` never changes, it is replaced by one with a new number.
         """
-        inode = self._inode
+        inode = connection.inode
         found = {number: head for number in numbers if (head := self._heads.get((inode, number))) is not None}
         missing = [number for number in numbers if number not in found]
         if missing:

@@ -6,6 +6,7 @@ replaced by the other opens it anew.
 
 import contextlib
 import fcntl
+import hashlib
 import logging
 import os
 import sqlite3
@@ -16,12 +17,9 @@ from pathlib import Path
 from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.memory.tokens import TOKENS_VERSION
 
-__all__ = ["SCHEMA", "Readers", "file_lock", "inode_of", "open_for_writing"]
+__all__ = ["SCHEMA", "Reader", "Readers", "file_lock", "inode_of", "open_for_writing"]
 
 _log = logging.getLogger(__name__)
-
-SCHEMA = 1
-"""The version of the tables: a file with another `user_version` is rebuilt."""
 
 _WRITER_PATIENCE = 10.0
 _READER_PATIENCE = 0.05
@@ -33,7 +31,6 @@ _WORLD = frozenset(
 """Errors that say nothing about the file's content: throwing it away would not help."""
 
 _TABLES = """
-CREATE TABLE meta (tokens TEXT NOT NULL);
 CREATE TABLE roots (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, notes INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE notes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, root INTEGER NOT NULL, relative TEXT NOT NULL,
@@ -58,6 +55,9 @@ CREATE VIRTUAL TABLE words USING fts5 (
     tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"
 );
 """
+
+SCHEMA = int.from_bytes(hashlib.blake2b(f"{_TABLES} {TOKENS_VERSION}".encode(), digest_size=4).digest()) >> 1
+"""Stands for the tables and for how words are cut: a file with another `user_version` is rebuilt."""
 
 
 @contextlib.contextmanager
@@ -111,7 +111,6 @@ def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
         name.unlink(missing_ok=True)
     connection = _connect(path)
     connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA};")
-    connection.execute("INSERT INTO meta VALUES (?)", (TOKENS_VERSION,))
     connection.execute("COMMIT")
     return connection, existed and problem != ""
 
@@ -134,13 +133,16 @@ def _problem(connection: sqlite3.Connection) -> str | None:
     if version == 0 and tables == 0:
         return ""
     if version != SCHEMA:
-        return f"it has version {version}, this program writes version {SCHEMA}"
-    tokens = connection.execute("SELECT tokens FROM meta").fetchone()
-    if tokens is None or tokens[0] != TOKENS_VERSION:
-        return f"its words were cut by another version ({tokens and tokens[0]})"
+        return f"it has version {version}, this program works with version {SCHEMA}"
     connection.execute("SELECT count(*) FROM roots").fetchone()
     connection.execute("SELECT rowid FROM words WHERE words MATCH '\"x\"' LIMIT 1").fetchone()
     return None
+
+
+class Reader(sqlite3.Connection):
+    """A read-only connection that knows which file it reads."""
+
+    inode: int | None = None
 
 
 class Readers:
@@ -149,19 +151,19 @@ class Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._idle: list[tuple[sqlite3.Connection, int | None]] = []
-        self._busy: set[sqlite3.Connection] = set()
+        self._idle: list[Reader] = []
+        self._busy: set[Reader] = set()
         self._closed = False
 
     @contextlib.contextmanager
-    def borrow(self) -> Generator[sqlite3.Connection, None, None]:
+    def borrow(self) -> Generator[Reader, None, None]:
         """Lend a connection to the calling thread.
 
         Raises:
             StoreUnavailableError: there is no catalog, it cannot be read, or the pool is closed.
         """
         inode = inode_of(self._path)
-        connection = self._take(inode) or self._connect()
+        connection = self._take(inode) or self._connect(inode)
         with self._lock:
             self._busy.add(connection)
         usable = False
@@ -175,7 +177,7 @@ class Readers:
                 self._busy.discard(connection)
                 keep = usable and not self._closed
                 if keep:
-                    self._idle.append((connection, inode))
+                    self._idle.append(connection)
             if not keep:
                 connection.close()
 
@@ -186,27 +188,33 @@ class Readers:
             idle, self._idle = self._idle, []
             for connection in self._busy:
                 connection.interrupt()
-        for connection, _ in idle:
+        for connection in idle:
             connection.close()
 
-    def _take(self, inode: int | None) -> sqlite3.Connection | None:
+    def _take(self, inode: int | None) -> Reader | None:
         with self._lock:
             while self._idle:
-                connection, opened = self._idle.pop()
-                if opened == inode:
+                connection = self._idle.pop()
+                if connection.inode == inode:
                     return connection
                 connection.close()
         return None
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, inode: int | None) -> Reader:
         if self._closed:
             raise StoreUnavailableError("the memory is closed")
         connection = None
         try:
             uri = f"{self._path.absolute().as_uri()}?mode=ro"
             connection = sqlite3.connect(
-                uri, uri=True, timeout=_READER_PATIENCE, isolation_level=None, check_same_thread=False
+                uri,
+                uri=True,
+                timeout=_READER_PATIENCE,
+                isolation_level=None,
+                check_same_thread=False,
+                factory=Reader,
             )
+            connection.inode = inode
             version = connection.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
             if connection is not None:

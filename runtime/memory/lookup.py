@@ -7,6 +7,7 @@ from their own text, so that a pruned word counts where it matters.
 
 import heapq
 import itertools
+import math
 import sqlite3
 import threading
 import time
@@ -15,15 +16,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from recallscope.runtime.memory.catalog import COLUMNS, Catalog, Head, index_word, note_of
+from recallscope.runtime.memory.catalog_file import Reader
 from recallscope.runtime.memory.noise import mentions
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.rank import RELATED, Field, Term, terms, threshold
-from recallscope.runtime.memory.scopes import Root
+from recallscope.runtime.memory.scopes import NoteFile, Root
 from recallscope.runtime.memory.search import Found, Hit
 from recallscope.runtime.memory.tokens import QueryToken
 from recallscope.runtime.messages import NoteVersion
 
-__all__ = ["CANDIDATES", "FAST", "LEXICAL", "RESERVE", "Lookup"]
+__all__ = ["CANDIDATES", "FAST", "LEXICAL", "RESERVE", "Lookup", "is_current", "load_notes"]
 
 FAST = 2
 LEXICAL = 5
@@ -62,7 +64,8 @@ class Lookup:
     tools: frozenset[str]
     deadline: float | None = None
     _stopped: threading.Event = field(default_factory=threading.Event)
-    _connection: sqlite3.Connection | None = None
+    _connection: Reader | None = None
+    _until: float = math.inf
 
     def stop(self) -> None:
         """Make `run` return soon with what it has."""
@@ -78,21 +81,20 @@ class Lookup:
             StoreUnavailableError: the catalog cannot be read.
         """
         tokens = self.catalog.tokens.query(self.query)
-        until = None if self.deadline is None else time.monotonic() + self.deadline
+        if self.deadline is not None:
+            self._until = time.monotonic() + self.deadline
         with self.catalog.readers.borrow() as connection:
             self._connection = connection
             try:
-                words, matches = self._match(connection, tokens, until)
+                words, matches = self._match(connection, tokens)
                 return self._rank(connection, words, matches, threshold(tokens))
             finally:
                 self._connection = None
 
-    def _match(
-        self, connection: sqlite3.Connection, tokens: Sequence[QueryToken], until: float | None
-    ) -> tuple[tuple[Term, ...], _Matches]:
+    def _match(self, connection: Reader, tokens: Sequence[QueryToken]) -> tuple[tuple[Term, ...], _Matches]:
         matches = _Matches()
         words: tuple[Term, ...] = ()
-        with self._interruptible(connection, until):
+        with self.interruptible(connection):
             try:
                 frequencies, notes = self._frequencies(connection, tokens)
                 documents = {token: sum(row[0] for row in rows.values()) for token, rows in frequencies.items()}
@@ -105,18 +107,19 @@ class Lookup:
         return words, matches
 
     @contextmanager
-    def _interruptible(self, connection: sqlite3.Connection, until: float | None) -> Generator[None, None, None]:
-        def over() -> int:
-            return int(self._stopped.is_set() or (until is not None and time.monotonic() >= until))
-
-        connection.set_progress_handler(over, _STEPS_BETWEEN_CHECKS)
+    def interruptible(self, connection: Reader) -> Generator[None, None, None]:
+        """Let the block's queries end when time is over: `interrupt` alone is lost between two statements."""
+        connection.set_progress_handler(self._is_over, _STEPS_BETWEEN_CHECKS)
         try:
             yield
         finally:
             connection.set_progress_handler(None, 0)
 
+    def _is_over(self) -> bool:
+        return self._stopped.is_set() or time.monotonic() >= self._until
+
     def _frequencies(
-        self, connection: sqlite3.Connection, tokens: Sequence[QueryToken]
+        self, connection: Reader, tokens: Sequence[QueryToken]
     ) -> tuple[dict[str, dict[int, tuple[int, ...]]], int]:
         """Return per token and root in how many notes it stands (anywhere, then per field), and the notes in all."""
         found: dict[str, dict[int, tuple[int, ...]]] = {}
@@ -133,7 +136,7 @@ class Lookup:
 
     def _read_postings(
         self,
-        connection: sqlite3.Connection,
+        connection: Reader,
         words: Sequence[Term],
         frequencies: Mapping[str, Mapping[int, tuple[int, ...]]],
         matches: _Matches,
@@ -154,11 +157,11 @@ class Lookup:
                     matches.totals[number] = matches.totals.get(number, 0.0) + value
                 counted |= found
                 matches.lists[word.text, part] = found
-                if self._stopped.is_set():
+                if self._is_over():
                     matches.partial = True
                     return
 
-    def _rank(self, connection: sqlite3.Connection, words: Sequence[Term], matches: _Matches, least: float) -> Found:
+    def _rank(self, connection: Reader, words: Sequence[Term], matches: _Matches, least: float) -> Found:
         totals = matches.totals
         least_wanted = _LEAST_SHARE * max(totals.values(), default=0.0)
         wanted = [number for number, total in totals.items() if total >= least_wanted]
@@ -184,7 +187,7 @@ class Lookup:
             partial=matches.partial,
         )
 
-    def _fetch(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Head]:
+    def _fetch(self, connection: Reader, numbers: Sequence[int]) -> dict[int, Head]:
         """Return the notes with these numbers, without bodies, less those excluded and the noise of recent tools."""
         found: dict[int, Head] = {}
         for number, head in self.catalog.heads(connection, numbers, self.roots).items():
@@ -197,12 +200,10 @@ class Lookup:
             found[number] = head
         return found
 
-    def _bodies(self, connection: sqlite3.Connection, notes: Sequence[Note]) -> dict[str, Note]:
+    def _bodies(self, connection: Reader, notes: Sequence[Note]) -> dict[str, Note]:
         return {note.id: note for note in load_notes(connection, self.roots, notes)}
 
-    def _candidates(
-        self, connection: sqlite3.Connection, lexical: Sequence[Note], *, partial: bool
-    ) -> tuple[Note, ...]:
+    def _candidates(self, connection: Reader, lexical: Sequence[Note], *, partial: bool) -> tuple[Note, ...]:
         """Interleave the matches with the newest notes, so that a manifest cut short still holds both."""
         if partial:
             return tuple(lexical[:CANDIDATES])
@@ -256,7 +257,7 @@ def _score(number: int, head: Head, words: Sequence[Term], matches: _Matches) ->
     return total
 
 
-def load_notes(connection: sqlite3.Connection, roots: Mapping[int, Root], notes: Sequence[Note]) -> tuple[Note, ...]:
+def load_notes(connection: Reader, roots: Mapping[int, Root], notes: Sequence[Note]) -> tuple[Note, ...]:
     """Return `notes` as they stand in the catalog, with bodies, in order, without those that are gone."""
     numbers = {(root.scope, root.path): number for number, root in roots.items()}
     loaded: list[Note] = []
@@ -271,3 +272,17 @@ def load_notes(connection: sqlite3.Connection, roots: Mapping[int, Root], notes:
         if row is not None:
             loaded.append(note_of(row, root, row[-1]))
     return tuple(loaded)
+
+
+def is_current(reader: Reader, number: int | None, note: Note) -> bool:
+    """Say whether the file of `note` still is the version that the catalog holds, by one `stat`."""
+    row = reader.execute(
+        "SELECT version, mtime_ns, size, inode FROM notes WHERE root = ? AND relative = ?", (number, note.relative)
+    ).fetchone()
+    if row is None or row[0] != note.version:
+        return False
+    try:
+        status = note.path.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return NoteFile.of(note.relative, status) == NoteFile(note.relative, *row[1:])

@@ -24,10 +24,10 @@ from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.events import CatalogSynced
 from recallscope.runtime.memory.catalog import Catalog
 from recallscope.runtime.memory.edit import Editor
-from recallscope.runtime.memory.lookup import Lookup, load_notes
+from recallscope.runtime.memory.lookup import Lookup, is_current, load_notes
 from recallscope.runtime.memory.noise import aliases
 from recallscope.runtime.memory.note import Note
-from recallscope.runtime.memory.scopes import MemoryRoots, NoteFile, Root, Skipped
+from recallscope.runtime.memory.scopes import MemoryRoots, Root, Skipped
 from recallscope.runtime.memory.scopes import catalog_path as default_catalog_path
 from recallscope.runtime.memory.search import Found
 from recallscope.runtime.memory.sync import Synced, sync_files, sync_root
@@ -316,7 +316,7 @@ class Memory:
         numbers = {root.scope: number for number, root in self._numbered().items()}
         try:
             with self._catalog.readers.borrow() as reader:
-                return tuple(note for note in notes if not _is_current(reader, numbers.get(note.scope), note))
+                return tuple(note for note in notes if not is_current(reader, numbers.get(note.scope), note))
         except StoreUnavailableError:
             return tuple(notes)
 
@@ -378,23 +378,19 @@ async def open_memory(
             temporary=temporary,
         )
         await memory.start(rebuilt=rebuilt)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(memory.keep_in_step, name="memory sync")
-            try:
-                yield memory
-            finally:
-                memory.stop()
-                tasks.cancel_scope.cancel()
-
-
-def _is_current(reader: sqlite3.Connection, number: int | None, note: Note) -> bool:
-    row = reader.execute(
-        "SELECT version, mtime_ns, size, inode FROM notes WHERE root = ? AND relative = ?", (number, note.relative)
-    ).fetchone()
-    if row is None or row[0] != note.version:
-        return False
-    try:
-        status = note.path.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    return NoteFile.of(note.relative, status) == NoteFile(note.relative, *row[1:])
+        failure: BaseException | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(memory.keep_in_step, name="memory sync")
+                try:
+                    yield memory
+                except BaseException as error:
+                    failure = error
+                    raise
+                finally:
+                    memory.stop()
+                    tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            if failure is None or group.exceptions != (failure,):
+                raise
+            raise failure from failure.__cause__  # the caller's own error, not a group made of it

@@ -47,16 +47,18 @@ def read_bytes(root: Path, relative: str) -> tuple[bytes, NoteFile]:
         raise
     except OSError as error:
         raise NoteError(path=relative, problem=f"it cannot be opened: {error.strerror}") from None
-    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise NoteError(path=relative, problem="it is no regular file")
         if status.st_size > MAX_NOTE_BYTES:
             raise NoteError(path=relative, problem=f"it has {status.st_size} bytes, at most {MAX_NOTE_BYTES} are read")
-        try:
+        with open(descriptor, "rb", closefd=False) as stream:
             data = stream.read(MAX_NOTE_BYTES + 1)
-        except OSError as error:
-            raise NoteError(path=relative, problem=f"it cannot be read: {error.strerror}") from None
+    except OSError as error:
+        raise NoteError(path=relative, problem=f"it cannot be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
     return data, NoteFile.of(relative, status)
 
 

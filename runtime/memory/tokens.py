@@ -18,7 +18,7 @@ from recallscope.runtime.memory.words import EVERYDAY, FUNCTION_WORDS, GRAMMAR_B
 
 __all__ = ["TOKENS_VERSION", "QueryToken", "Tokens"]
 
-TOKENS_VERSION = f"1 unicode {unicodedata.unidata_version}"
+TOKENS_VERSION = f"1 unicode {unicodedata.unidata_version} {sorted(FUNCTION_WORDS | GRAMMAR_BIGRAMS)}"
 """Changes when the same text may give other tokens: a catalog of another version is rebuilt."""
 
 MAX_TOKEN = 64
