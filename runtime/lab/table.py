@@ -15,7 +15,8 @@ from recallscope.telemetry.read.figures import Row
 
 __all__ = ["ComparisonTable"]
 
-WIDTH = 100
+WIDTH = 98
+NAME_WIDTH = max(len(scenario) for scenario in Scenario)
 
 # Shape says it first and colour only repeats it: blue and orange are apart for every kind of colour vision.
 _MARKS = {
@@ -47,19 +48,19 @@ class ComparisonTable:
         self._title = title
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Give the parts; they are at most 100 columns wide."""
+        """Give the parts; the table is 98 columns wide, less in a narrower terminal."""
         comparison = self._comparison
         yield Text(self._title, style="bold")
-        yield self._table()
+        yield self._table(min(WIDTH, options.max_width))
         yield from (*_legend(comparison), Text(), *_sentences(comparison))
 
-    def _table(self) -> Table:
+    def _table(self, width: int) -> Table:
         comparison = self._comparison
-        table = Table(box=box.ROUNDED, width=WIDTH, border_style="dim", header_style="none", padding=(0, 1))
-        table.add_column(Text("scenario", style="bold"), ratio=10)
+        table = Table(box=box.ROUNDED, width=width, border_style="dim", header_style="none", padding=(0, 1))
+        table.add_column(Text("scenario", style="bold"), width=NAME_WIDTH)
         for policy in comparison.policies:
             about = _POLICIES[policy].format(ceiling=_seconds(comparison.ceiling))
-            table.add_column(Text.assemble((policy.value, "bold"), "\n", (about, "dim")), ratio=11)
+            table.add_column(Text.assemble((policy.value, "bold"), "\n", (about, "dim")), ratio=1, overflow="fold")
         for scenario in comparison.scenarios:
             cells = [comparison.cells[Row(policy, scenario)] for policy in comparison.policies]
             table.add_row(self._name(scenario), *(_cell(cell) for cell in cells), end_section=True)
@@ -91,10 +92,13 @@ def _cell(cell: Cell) -> Text:
 
 def _legend(comparison: Comparison) -> list[Text]:
     marks = "   ".join(f"{mark} {verdict.replace('_', ' ')}" for verdict, (mark, _) in _MARKS.items())
+    cell = (
+        "In a cell: where memory entered the turns; why nothing did, or why the refined notes did not; "
+        "how long a turn waited for memory: p50 · p95 · longest (the bound of its histogram bucket)."
+    )
     lines = [
         marks,
-        "In a cell: where memory entered the turns; why nothing did, or why the refined notes did not;",
-        "how long a turn waited for memory: p50 · p95 · longest (the bound of its histogram bucket).",
+        cell,
         f"Turns of the last four rows are only counted. Worst loop lag: ≤ {_seconds(comparison.loop_lag)}.",
     ]
     if comparison.again:

@@ -26,7 +26,7 @@ def _drawn(figures: Figures, *, played: bool = True, width: int = WIDTH, colour:
 
 
 def test_the_table_as_it_is_printed(figures: Make) -> None:
-    """The whole text, as a pipe gets it: no colours, nothing wider than 100 columns."""
+    """The whole text, as a pipe gets it: no colours, nothing wider than the table."""
     golden = Path(__file__).with_name("table.txt").read_text(encoding="utf-8")
 
     got = _drawn(figures())
@@ -78,3 +78,12 @@ def test_nothing_measured_is_said() -> None:
 def test_colour_only_repeats_what_the_marks_say(figures: Make) -> None:
     """With colours the same text stands there."""
     assert "\x1b" in _drawn(figures(), colour=True)
+
+
+def test_a_narrow_terminal_loses_nothing(figures: Make) -> None:
+    """In 80 columns text is folded, never cut."""
+    got = _drawn(figures(), width=80)
+
+    assert max(len(line) for line in got.splitlines()) <= 80
+    assert [scenario for scenario in ("settled_before_send", "slow_without_tools") if scenario not in got] == []
+    assert "…" not in got
