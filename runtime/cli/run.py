@@ -121,10 +121,10 @@ async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) ->
                 output.stop = session.cancel
                 result = await session.prompt(TurnRequest(text=prompt), told.update)
             await session.close()
-    if output.left:
-        return READER_LEFT
-    _say_end(result, told, as_json=as_json)
-    return _exit_code(result, interrupted)
+        if not output.left:
+            # Before telemetry is closed, which a collector that is not there makes slow.
+            _say_end(result, told, as_json=as_json)
+    return READER_LEFT if output.left else _exit_code(result, interrupted)
 
 
 def _say_end(result: TurnResult, told: _Told, *, as_json: bool) -> None:
