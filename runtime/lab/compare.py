@@ -53,7 +53,7 @@ AGENT = "compare"
 """The agent's name in the metrics of a comparison."""
 
 AT_ONCE = 5
-REPLAYS = 2
+REPLAYS = 4
 SLOT_SECONDS = 0.04
 """The times of the scenarios lie near multiples of 50 ms, so what turns in different slots do does not coincide."""
 
