@@ -108,7 +108,7 @@ class Memory:
         self._stale: dict[ScopeName, set[str]] = {}
         self._stopping = threading.Event()
         self._rebuilt = False
-        self._scan_seconds = 0.0
+        self._sync_wanted = False
         self.edit = Editor(
             catalog,
             roots.roots,
@@ -186,6 +186,7 @@ class Memory:
 
     def request_sync(self) -> None:
         """Ask for a sync soon, without waiting for it."""
+        self._sync_wanted = True
         self._wake.set()
 
     async def sync(self) -> None:
@@ -232,14 +233,16 @@ class Memory:
     async def keep_in_step(self) -> None:
         """Sync now, at intervals and when asked, until cancelled."""
         while True:
-            started = time.monotonic()
+            started = anyio.current_time()
             await self.sync()
-            self._scan_seconds = time.monotonic() - started
-            interval = min(max(SHORTEST_INTERVAL, SCAN_SHARE * self._scan_seconds), LONGEST_INTERVAL)
-            with anyio.move_on_after(interval):
-                await self._wake.wait()
+            now = anyio.current_time()
+            next_scan = now + min(max(SHORTEST_INTERVAL, SCAN_SHARE * (now - started)), LONGEST_INTERVAL)
+            while not self._sync_wanted and anyio.current_time() < next_scan:
+                with anyio.move_on_at(next_scan):
+                    await self._wake.wait()
+                self._wake = anyio.Event()
                 await self._reindex_stale()
-            self._wake = anyio.Event()
+            self._sync_wanted = False
 
     def stop(self) -> None:
         """Make a sync under way end after the file that it is at."""
@@ -306,7 +309,7 @@ class Memory:
     def _unreadable(self, error: StoreUnavailableError) -> None:
         if isinstance(error.__cause__, sqlite3.Error):
             self._catalog.discard_broken(error.__cause__)
-        self._wake.set()
+        self.request_sync()
 
     def _load(self, notes: Sequence[Note]) -> tuple[Note, ...]:
         with self._catalog.readers.borrow() as reader:
@@ -332,7 +335,7 @@ class Memory:
             if state.root.scope == scope and notes is not None:
                 state.notes = notes
         if notes is None:
-            self._wake.set()
+            self.request_sync()
 
     async def _in_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
         return await to_thread.run_sync(work, *arguments, limiter=self._sync_limiter)
