@@ -27,8 +27,8 @@ MAX_LINE_BYTES = 10_000
 async def start_process(script: Script | Path) -> AsyncGenerator[str]:
     """Run a server for `script` in a process of its own and yield its base URL; the process ends with the block.
 
-    It also ends when this process dies. Its errors go to this process's stderr; it gets no `OTEL_*` variables and no
-    API keys.
+    It also ends when this process dies; Ctrl-C in a terminal is not for it. Its errors go to this process's stderr; it
+    gets no `OTEL_*` variables and no API keys.
 
     Raises:
         ScriptError: the script is wrong; nothing was started.
@@ -45,6 +45,7 @@ async def start_process(script: Script | Path) -> AsyncGenerator[str]:
             stdout=subprocess.PIPE,
             stderr=None,
             env={name: value for name, value in os.environ.items() if not _is_private(name)},
+            start_new_session=True,
         ) as process:
             try:
                 yield await _url(process)

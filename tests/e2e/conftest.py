@@ -91,9 +91,9 @@ class Running:
             assert not self._finished.is_set(), f"it ended without {text!r}: {bytes(self.out)!r} {bytes(self.err)!r}"
             await self._more.wait()
 
-    def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Send a signal."""
-        self.process.send_signal(number)
+    def interrupt_group(self) -> None:
+        """Send what Ctrl-C sends: SIGINT to the process and to the others of its group."""
+        os.killpg(self.process.pid, signal.SIGINT)
 
     async def done(self) -> Done:
         """Wait for the end."""
@@ -121,9 +121,16 @@ class Place:
 
     @asynccontextmanager
     async def start(
-        self, *arguments: str, environ: Mapping[str, str] | None = None, stdin: bytes = b""
+        self,
+        *arguments: str,
+        environ: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        own_group: bool = False,
     ) -> AsyncGenerator[Running]:
-        """Start `recallscope` with `stdin` to read; whatever happens, the process is gone when the block ends."""
+        """Start `recallscope` with `stdin` to read; whatever happens, the process is gone when the block ends.
+
+        `own_group` makes it the head of a process group, as a shell does.
+        """
         command = [sys.executable, "-W", "error::ResourceWarning", "-m", "recallscope.runtime.cli"]
         with anyio.fail_after(PATIENCE_SECONDS):
             async with await anyio.open_process(
@@ -131,6 +138,7 @@ class Place:
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 cwd=self.work,
                 env=self.environ() if environ is None else environ,
+                start_new_session=own_group,
             ) as process:
                 running = Running(process, anyio.current_time())
                 if process.stdin is not None:

@@ -2,7 +2,6 @@
 
 import os
 import pty
-import signal
 import subprocess
 import sys
 import termios
@@ -92,6 +91,20 @@ async def test_without_a_model_one_sentence_says_how_to_configure_one(place: "Pl
         assert way in done.err
 
 
+async def test_ctrl_c_in_the_demo_reaches_the_demo_alone(place: "Place") -> None:
+    """Ctrl-C goes to the whole group of a terminal's processes: the model server stays out of it and goes with it."""
+    environ = place.environ(TMPDIR=str(place.home))
+    async with place.start("run", "--demo", environ=environ, own_group=True) as running:
+        await running.wait_for("release/2026.06")
+        running.interrupt_group()
+        done = await running.done()
+
+    lines = done.err.splitlines()
+    assert (done.code, lines[0], lines[-1], len(lines)) == (130, "[list_directory]", CANCELLED, 3)
+    assert lines[1].startswith("memory: 2 notes with the first request and behind tool results")
+    assert list(place.home.iterdir()) == []
+
+
 def selecting(request: RecordedRequest) -> bool:
     """Tell whether a request is the selector's."""
     return request.purpose == "memory_selection"
@@ -147,9 +160,9 @@ async def test_ctrl_c_ends_the_turn_wherever_it_is(place: "Place", stage: str) -
     (place.work / "long.txt").write_text("a" * 40 + "b", encoding="utf-8")
     async with serve(Script.of(main, memory_selection=HANG)) as server:
         environ = place.environ(server.url, RECALLSCOPE_RECALL_POLICY=policy)
-        async with place.start("run", PROMPT, environ=environ) as running:
+        async with place.start("run", PROMPT, environ=environ, own_group=True) as running:
             await reach(server, running)
-            running.interrupt()
+            running.interrupt_group()
             done = await running.done()
         unanswered = [request.purpose for request in server.requests if not _whole(request)]
         await everything_ended(server)
@@ -204,7 +217,7 @@ async def test_sigterm_is_a_shutdown(place: "Place") -> None:
         place.start("run", PROMPT, environ=place.environ(server.url)) as running,
     ):
         await reach_model(server, running)
-        running.interrupt(signal.SIGTERM)
+        running.process.terminate()
         done = await running.done()
 
     assert (done.code, done.out) == (143, "")
