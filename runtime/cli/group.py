@@ -5,13 +5,18 @@ command needs (the model client, OpenTelemetry, rich) is imported by the command
 """
 
 import importlib
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-__all__ = ["Given", "LazyCommand", "LazyGroup"]
+__all__ = ["READER_LEFT", "Given", "LazyCommand", "LazyGroup", "discard_stdout"]
+
+READER_LEFT = 141
+"""The exit code when the reader of stdout left: what a shell says of a program that SIGPIPE ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,14 @@ class LazyGroup(click.Group):
         super().__init__(**settings)
         self._table = table
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader of stdout that leaves, as `head` does, ends it without a word."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            discard_stdout()
+            ctx.exit(READER_LEFT)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, without importing any."""
         return list(self._table)
@@ -59,3 +72,10 @@ class LazyGroup(click.Group):
         """Write the list of commands from the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.summary) for name, lazy in self._table.items()])
+
+
+def discard_stdout() -> None:
+    """Let stdout lead nowhere: its reader has left, and Python flushes it once more at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -4,22 +4,19 @@
 reader of stdout left, as `head` does; nothing is said about it.
 """
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import cast
 
 import click
 
 from recallscope.runtime import __version__
-from recallscope.runtime.cli.group import Given, LazyCommand, LazyGroup
+from recallscope.runtime.cli.group import READER_LEFT, Given, LazyCommand, LazyGroup, discard_stdout
 
-__all__ = ["COMMANDS", "READER_LEFT", "discard_stdout", "main"]
+__all__ = ["COMMANDS", "main"]
 
 FAILED = 1
 WRONG_USE = 2
 INTERRUPTED = 130
-READER_LEFT = 141
 
 COMMANDS = {
     "compare": LazyCommand(
@@ -59,13 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _told(list(_leaves(ours)))
     return code if isinstance(code, int) else 0
-
-
-def discard_stdout() -> None:
-    """Let stdout lead nowhere: its reader has left, and Python flushes it once more at the end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _told(errors: Sequence[BaseException]) -> int:

@@ -13,7 +13,7 @@ from anyio.abc import TaskStatus
 from recallscope.runtime.agent.session import Session
 from recallscope.runtime.agent.turn_state import AnswerText, ToolCallStarted, TurnRequest, TurnResult, Update
 from recallscope.runtime.cli.compose import observers_of, open_agent, telemetry_settings
-from recallscope.runtime.cli.main import READER_LEFT, discard_stdout
+from recallscope.runtime.cli.group import READER_LEFT, discard_stdout
 from recallscope.runtime.cli.recall_line import recall_line
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Settings
@@ -29,6 +29,9 @@ FRONT_END = "run"
 FAILED = 1
 INTERRUPTED = 130
 TERMINATED = 143
+SAME_SIGNAL_SECONDS = 0.5
+"""Within this time another signal is the same one: a wrapper may pass on what the terminal has sent already."""
+
 FIRST_SYNC_SECONDS = 2.0
 """How long the first catalog of a memory may take before the turn begins; afterwards the catalog is on disk."""
 
@@ -166,19 +169,22 @@ async def _running(work: Callable[[], Coroutine[None, None, None]]) -> AsyncGene
 
 @asynccontextmanager
 async def _interruptible(session: Session) -> AsyncGenerator[list[signal.Signals], None]:
-    """Let Ctrl-C and SIGTERM cancel the turn, with their causes; a second Ctrl-C ends the process as usual."""
+    """Let Ctrl-C and SIGTERM cancel the turn, with their causes; another one later ends the process at once."""
     received: list[signal.Signals] = []
 
     async def listen(*, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             task_status.started()
+            first = None
             async for number in signals:
-                again = bool(received)
                 received.append(signal.Signals(number))
                 cause = Cause.USER_CANCEL if number == signal.SIGINT else Cause.PROCESS_SHUTDOWN
                 session.cancel(cause)
-                if again:
-                    raise KeyboardInterrupt
+                first = first or anyio.current_time()
+                if anyio.current_time() - first > SAME_SIGNAL_SECONDS:
+                    # The end does not come: die of the signal, as a program does that never listened.
+                    signal.signal(number, signal.SIG_DFL)
+                    signal.raise_signal(number)
 
     async with anyio.create_task_group() as tasks:
         await tasks.start(listen)

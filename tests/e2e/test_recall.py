@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,18 @@ async def test_queries_come_from_stdin_and_people_get_text(place: "Place") -> No
     assert any(line.endswith(f"{STAGING}  Staging database [reference]") for line in lines)
     assert "    nothing" in lines
     assert lines[-1] == "  8 notes in the catalog, 0 files skipped"
+
+
+async def test_a_reader_that_leaves_early_ends_it_quietly(place: "Place") -> None:
+    """Behind `head` it writes nothing to stderr and ends as a program does that a closed pipe ended."""
+    (place.work / "queries.txt").write_text(f"{QUERY}\n" * 2_000, encoding="utf-8")
+    recall = f"{sys.executable} -m recallscope.runtime.cli recall --queries queries.txt --json"
+    with anyio.fail_after(45):
+        process = await anyio.run_process(
+            ["sh", "-c", f"{{ {recall}; echo $? > code; }} | head -c 1"], cwd=place.work, env=place.environ()
+        )
+
+    assert (process.stdout, process.stderr, (place.work / "code").read_text()) == (b"{", b"", "141\n")
 
 
 def write_odd_files(folder: Path) -> None:

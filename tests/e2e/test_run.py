@@ -92,10 +92,14 @@ async def test_without_a_model_one_sentence_says_how_to_configure_one(place: "Pl
 
 
 async def test_ctrl_c_in_the_demo_reaches_the_demo_alone(place: "Place") -> None:
-    """Ctrl-C goes to the whole group of a terminal's processes: the model server stays out of it and goes with it."""
+    """Ctrl-C goes to the whole group of a terminal's processes: the model server stays out of it and goes with it.
+
+    A wrapper that passes on what the terminal has sent already changes nothing.
+    """
     environ = place.environ(TMPDIR=str(place.home))
     async with place.start("run", "--demo", environ=environ, own_group=True) as running:
         await running.wait_for("release/2026.06")
+        running.interrupt_group()
         running.interrupt_group()
         done = await running.done()
 
