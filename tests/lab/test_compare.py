@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -89,13 +90,16 @@ def test_wrong_use_is_told_and_has_its_own_exit_code(run: Run, arguments: tuple[
     assert problem in done.stderr
 
 
-def test_a_port_that_is_taken_is_told(run: Run) -> None:
-    """Without `/metrics` there is no table: an error says what to do."""
-    done = run("--turns", "1", environ={"OTEL_SDK_DISABLED": "true"})
+def test_without_metrics_there_is_no_table(run: Run) -> None:
+    """A switched-off SDK and a port that is taken are an error that says what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for environ in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_EXPORTER_PROMETHEUS_PORT": port}):
+            done = run("--turns", "1", environ=environ)
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "recallscope: this process serves no /metrics" in done.stderr
-    assert "unset OTEL_SDK_DISABLED" in done.stderr
+            assert (done.returncode, done.stdout) == (1, "")
+            assert "recallscope: this process serves no /metrics" in done.stderr
+            assert "unset OTEL_SDK_DISABLED, and set OTEL_EXPORTER_PROMETHEUS_PORT to a free port" in done.stderr
 
 
 def test_a_prometheus_that_does_not_answer_is_told(run: Run) -> None:
