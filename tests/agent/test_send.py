@@ -198,6 +198,19 @@ async def test_a_failed_turn_surfaces_nothing(make_agent: MakeAgent) -> None:
     assert len(memories(model.requests[1].messages)) == 1
 
 
+async def test_a_turn_that_is_cancelled_before_the_acceptance_takes_its_notes_back(make_agent: MakeAgent) -> None:
+    """While the model has not begun to answer, a cancellation rolls the delivery back and says so."""
+    recorder = EventRecorder()
+    model = FakeModel(turnouts=[saying("blue", delay=5.0)])
+    session = make_agent(model, recorder, memory=FakeMemory(fast=[NOTE])).open_session()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.prompt, ASK)
+        await anyio.sleep(0.5)
+        session.cancel()
+
+    assert (recorder.only(RecallRolledBack).cause, session.history.snapshot()) == (RollbackCause.CANCELLED, ())
+
+
 async def test_acceptance_is_the_first_chunk_with_a_choice(make_agent: MakeAgent) -> None:
     """A chunk without a choice commits nothing; the first one with a choice does."""
     recorder = EventRecorder()

@@ -347,6 +347,24 @@ async def test_tool_results_that_were_not_accepted_still_answer_their_calls(make
     assert session.history.surfaced() == frozenset()
 
 
+async def test_tool_results_that_were_accepted_are_answered_once(make_agent: MakeAgent) -> None:
+    """A provider that breaks off behind accepted tool results leaves one answer to each call, with its memory."""
+    cut = Turnout(chunks=[Chunk("bl")], error=ModelConnectionError(url="http://127.0.0.1:1", problem="reset"))
+    agent = make_agent(
+        FakeModel(turnouts=[calling(("c1", "work", '{"seconds": 2}')), cut]),
+        memory=FakeMemory(candidates=[OTHER]),
+        selector=FakeModel(turnouts=[choosing(1, delay=0.9)]),
+        tools=[WORK],
+    )
+    session = agent.open_session()
+    await session.prompt(ASK)
+    results, fragment = session.history.snapshot()[-2:]
+
+    assert parts(results) == ["ToolResultPart", "MemoryPart"]
+    assert fragment == AssistantMessage("bl", complete=False)
+    assert len(session.history) == 4
+
+
 async def test_calls_of_an_answer_that_hit_its_length_are_not_made(make_agent: MakeAgent) -> None:
     """A cut-off answer may hold half a call: none of its calls is run, and the turn ends there."""
     whole = calling(("c1", "work", '{"seconds": 1'), text="I will")

@@ -202,6 +202,14 @@ def test_the_fast_result_goes_and_the_handle_stays_open() -> None:
     assert (late.notes, late.phase, late.strategy) == ((B, C), RecallPhase.REFINED, Strategy.MODEL)
 
 
+def test_a_fast_result_is_taken_once() -> None:
+    """After the fast notes were accepted, a send before the refined result is skipped as not settled."""
+    recall = handle(fast=(A,))
+    recall.commit(prepared(recall), at=0.1)
+
+    assert recall.prepare(Point.INITIAL) == Skip(Point.INITIAL, Reason.NOT_SETTLED)
+
+
 def test_a_settled_result_goes_before_a_fast_one() -> None:
     """When both are there at the first send, the refined notes go."""
     delivery = prepared(handle(fast=(A,), settled=chosen(B)))

@@ -317,6 +317,22 @@ async def test_a_retry_asks_again_without_waiting(
     assert recorder.only(RecallClosed).rollbacks == 1
 
 
+async def test_a_retry_without_anything_to_take_is_not_held(
+    make_recaller: MakeRecaller, choosing: Choosing, recorder: EventRecorder, tasks: TaskGroup
+) -> None:
+    """The ceiling is spent once per send: a second attempt leaves at once, also when nothing is there."""
+    recaller = make_recaller(PolicyName.TIERED, FakeMemory(candidates=[OTHER]), choosing(1, after=5.0))
+    begin(recaller, tasks)
+    (await recaller.consume(Point.INITIAL)).dropped(RollbackCause.REFUSED)
+    asked_at = anyio.current_time()
+    handover = await recaller.consume(Point.INITIAL, retry=True)
+    held = anyio.current_time() - asked_at
+    await recaller.finish(Cause.TURN_END)
+
+    assert (handover.part, held) == (None, 0.0)
+    assert waits(recorder) == [(Point.INITIAL, 0.1, EndedBy.CEILING)]
+
+
 async def test_a_retry_takes_what_settled_meanwhile(
     make_recaller: MakeRecaller, choosing: Choosing, recorder: EventRecorder, tasks: TaskGroup
 ) -> None:
