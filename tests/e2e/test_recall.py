@@ -227,6 +227,17 @@ async def test_two_processes_make_and_read_one_catalog_at_once(place: "Place") -
     assert len(list(place.home.rglob("*.sqlite3"))) == 1
 
 
+async def test_a_memory_folder_that_is_missing_is_empty_and_stays_missing(place: "Place") -> None:
+    """Nothing is found, nothing is complained about, and a mere recall does not make the folder."""
+    missing = place.work / "no" / "notes"
+    environ = place.environ() | {"RECALLSCOPE_MEMORY_PROJECT_DIR": str(missing)}
+
+    answer = only(await place.run("recall", QUERY, "--json", environ=environ))
+
+    assert (paths(answer["fast"]), answer["catalog"]) == ([], {"notes": 0, "skipped": []})
+    assert list(place.work.iterdir()) == []
+
+
 async def test_a_broken_catalog_is_rebuilt_and_says_so(place: "Place") -> None:
     """The catalog is derived: what lies in its place is replaced, with a line on stderr, and the query is answered."""
     arguments = ("recall", QUERY, "--memory", str(place.notes), "--json")
