@@ -48,7 +48,7 @@ CREATE TABLE skipped (
 ) WITHOUT ROWID;
 CREATE TABLE terms (
     root INTEGER NOT NULL, term TEXT NOT NULL, documents INTEGER NOT NULL,
-    t INTEGER NOT NULL, k INTEGER NOT NULL, d INTEGER NOT NULL, b INTEGER NOT NULL, PRIMARY KEY (root, term)
+    t INTEGER NOT NULL, d INTEGER NOT NULL, b INTEGER NOT NULL, PRIMARY KEY (root, term)
 ) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (
     tokens, content='', detail=none, columnsize=0,

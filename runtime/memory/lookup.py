@@ -1,8 +1,8 @@
 """One search in the catalog, in a worker thread: from the words of a query to ranked notes.
 
 Only the postings of telling words are read, the most telling first, until a budget of them is spent: what a frequent
-word would add to the order is little, and reading it is what makes a search slow. The best notes are then scored again
-from their own text, so that a pruned word counts where it matters.
+word would add to the order is little, and reading it is what makes a search slow. The best notes are then scored
+exactly by the words of their titles, keywords and descriptions, so that a pruned word counts where it matters.
 """
 
 import heapq
@@ -15,7 +15,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from recallscope.runtime.memory.catalog import COLUMNS, Catalog, Head, index_word, note_of
+from recallscope.runtime.memory.catalog import COLUMNS, Catalog, Head, Postings, index_word, note_of
 from recallscope.runtime.memory.catalog_file import Reader
 from recallscope.runtime.memory.noise import mentions
 from recallscope.runtime.memory.note import Note
@@ -30,14 +30,13 @@ __all__ = ["CANDIDATES", "FAST", "LEXICAL", "RESERVE", "Lookup", "is_current", "
 FAST = 2
 LEXICAL = 5
 CANDIDATES = 200
-RESERVE = 20
+RESERVE = 120
 RUNNERS_UP = 10
 
-POSTINGS = 4_000
+POSTINGS = 2_500
 """How many postings one search may read: about 1 microsecond each."""
 
-_RESCORED = 30
-_FETCHED = 240
+_FETCHED = 100
 _STEPS_BETWEEN_CHECKS = 2_000
 _LEAST_SHARE = 0.2
 """A match with less than this share of the best score tells a selector no more than a recent note does."""
@@ -45,11 +44,10 @@ _LEAST_SHARE = 0.2
 
 @dataclass(slots=True)
 class _Matches:
-    """What the index said: the notes in each list that was read, and the score that they come to so far."""
+    """What the index said: an upper bound of each note's score, and per word the notes that hold it in the body."""
 
-    lists: dict[tuple[str, Field], set[int]] = field(default_factory=dict[tuple[str, Field], set[int]])
+    in_body: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     totals: dict[int, float] = field(default_factory=dict[int, float])
-    pruned: bool = False
     partial: bool = False
 
 
@@ -126,7 +124,7 @@ class Lookup:
         roots = ",".join(str(number) for number in self.roots)
         marks = ",".join("?" * len(tokens))
         rows = connection.execute(
-            f"SELECT term, root, documents, t, k, d, b FROM terms WHERE root IN ({roots}) AND term IN ({marks})",  # noqa: S608 - numbers and marks
+            f"SELECT term, root, documents, t, d, b FROM terms WHERE root IN ({roots}) AND term IN ({marks})",  # noqa: S608 - numbers and marks
             [token.text for token in tokens],
         )
         for term, root, *counts in rows:
@@ -141,37 +139,36 @@ class Lookup:
         frequencies: Mapping[str, Mapping[int, tuple[int, ...]]],
         matches: _Matches,
     ) -> None:
-        chosen = _within_budget(words, frequencies, matches)
+        chosen = _within_budget(words, frequencies)
         for word in words:
             counted: set[int] = set()
-            for part in Field:  # the strongest first: a word counts once
+            for postings in Postings:  # the strongest first: a word counts once
                 found: set[int] = set()
-                for root in chosen.get((word.text, part), ()):
+                for root in chosen.get((word.text, postings), ()):
                     rows = connection.execute(
                         "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
-                        (f'"{index_word(root, part, word.text)}"', POSTINGS),
+                        (f'"{index_word(root, postings, word.text)}"', POSTINGS),
                     ).fetchall()
                     found.update(itertools.chain.from_iterable(rows))
-                value = word.worth * part.strength
+                value = word.worth * postings.fields[0].strength
                 for number in found - counted:
                     matches.totals[number] = matches.totals.get(number, 0.0) + value
                 counted |= found
-                matches.lists[word.text, part] = found
+                if postings is Postings.BODY:
+                    matches.in_body[word.text] = found
                 if self._is_over():
                     matches.partial = True
                     return
 
     def _rank(self, connection: Reader, words: Sequence[Term], matches: _Matches, least: float) -> Found:
         totals = matches.totals
-        least_wanted = _LEAST_SHARE * max(totals.values(), default=0.0)
-        wanted = [number for number, total in totals.items() if total >= least_wanted]
+        least_bound = _LEAST_SHARE * Field.KEYWORDS.strength * max(totals.values(), default=0.0)
+        wanted = [number for number, bound in totals.items() if bound >= least_bound]
         best = heapq.nlargest(_FETCHED, wanted, key=totals.__getitem__)
         heads = self._fetch(connection, best)
-        if matches.pruned and not matches.partial:
-            for number in best[:_RESCORED]:
-                if number in heads:
-                    totals[number] = _score(number, heads[number], words, matches)
-        ranked = [Hit(heads[number].note, round(totals[number], 4)) for number in best if number in heads]
+        ranked = [Hit(head.note, _score(number, head, words, matches)) for number, head in heads.items()]
+        least_wanted = _LEAST_SHARE * max((hit.score for hit in ranked), default=0.0)
+        ranked = [hit for hit in ranked if hit.score >= least_wanted]
         ranked.sort(key=lambda hit: (-hit.score, -hit.note.updated, hit.note.id))
         current = [hit for hit in ranked if hit.note.superseded_by is None]
         above = [hit for hit in current if hit.score >= least][:LEXICAL]
@@ -224,37 +221,36 @@ class Lookup:
 
 
 def _within_budget(
-    words: Sequence[Term], frequencies: Mapping[str, Mapping[int, tuple[int, ...]]], matches: _Matches
-) -> dict[tuple[str, Field], list[int]]:
-    """Return which lists to read, per word and field the roots: the most telling first, as far as the budget goes."""
+    words: Sequence[Term], frequencies: Mapping[str, Mapping[int, tuple[int, ...]]]
+) -> dict[tuple[str, Postings], list[int]]:
+    """Return which lists to read, per word and list the roots: the most telling first, as far as the budget goes."""
     lists = [
-        (word.worth * part.strength, word.text, part, root, counts[place])
+        (word.worth * postings.fields[0].strength, word.text, postings, root, counts[place])
         for word in words
         for root, counts in frequencies[word.text].items()
-        for place, part in enumerate(Field, start=1)
+        for place, postings in enumerate(Postings, start=1)
         if counts[place]
     ]
     lists.sort(key=lambda entry: (-entry[0], entry[1], entry[3]))
-    chosen: dict[tuple[str, Field], list[int]] = {}
+    chosen: dict[tuple[str, Postings], list[int]] = {}
     left = POSTINGS
-    for position, (_, word, part, root, documents) in enumerate(lists):
-        if documents > left and position:
-            matches.pruned = True
-            continue
-        left -= documents
-        chosen.setdefault((word, part), []).append(root)
+    for position, (_, word, postings, root, documents) in enumerate(lists):
+        if documents <= left or position == 0:
+            left -= documents
+            chosen.setdefault((word, postings), []).append(root)
     return chosen
 
 
 def _score(number: int, head: Head, words: Sequence[Term], matches: _Matches) -> float:
-    """Score a note exactly by its title, keywords and description; a pruned word in the body alone stays out."""
+    """Score a note exactly, but for words in its body alone whose list was not read."""
     total = 0.0
     for word in words:
         part = head.field_of(word.text)
-        if part is None and number in matches.lists.get((word.text, Field.BODY), ()):
+        if part is None and number in matches.in_body.get(word.text, ()):
             part = Field.BODY
-        total += word.worth * part.strength if part is not None else 0.0
-    return total
+        if part is not None:
+            total += word.worth * part.strength
+    return round(total, 4)
 
 
 def load_notes(connection: Reader, roots: Mapping[int, Root], notes: Sequence[Note]) -> tuple[Note, ...]:

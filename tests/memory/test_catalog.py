@@ -59,7 +59,7 @@ def find(catalog: Catalog, number: int, query: str) -> Found:
 def dump(catalog: Catalog) -> list[tuple[object, ...]]:
     """Return the frequencies that the catalog keeps."""
     with catalog.readers.borrow() as reader:
-        return reader.execute("SELECT term, documents, t, k, d, b FROM terms ORDER BY root, term").fetchall()
+        return reader.execute("SELECT term, documents, t, d, b FROM terms ORDER BY root, term").fetchall()
 
 
 def opened(path: Path) -> Catalog:
