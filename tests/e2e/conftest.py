@@ -34,6 +34,9 @@ from recallscope.runtime.testing.recorder import EventRecorder
 PATIENCE_SECONDS = 45.0
 """The end of a test that hangs; nothing that works comes near it."""
 
+CEILING_SECONDS = 5.0
+"""How long a first send may wait for memory: a busy machine changes nothing. Tests of the ceiling use the default."""
+
 
 MakeAgent = Callable[..., AbstractAsyncContextManager[Agent]]
 OpenAgent = Callable[..., AbstractAsyncContextManager[Agent]]
@@ -115,6 +118,7 @@ class Place:
         """Return a clean environment; `url` configures the model that is served there."""
         wanted = {name: value for name, value in os.environ.items() if name in {"PATH", "PYTHONPATH", "LANG"}}
         wanted |= {"HOME": str(self.home), "RECALLSCOPE_MEMORY_PROJECT_DIR": str(self.notes)}
+        wanted |= {"RECALLSCOPE_RECALL_CEILING_SECONDS": str(CEILING_SECONDS)}
         if url is not None:
             wanted |= {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "key", "RECALLSCOPE_MODEL_NAME": MODEL}
         return wanted | more
@@ -222,7 +226,7 @@ def open_agent() -> OpenAgent:
                 model=model,
                 selector_model=small,
                 memory=memory,
-                recall=RecallSettings(split=PolicySplit((Arm(policy, 1),))),
+                recall=RecallSettings(split=PolicySplit((Arm(policy, 1),)), ceiling=CEILING_SECONDS),
                 observers=observers,
                 toolbox=toolbox,
                 settings=SendSettings(system=EXPLANATION, tools=toolbox.specs, attempts=attempts or Attempts()),

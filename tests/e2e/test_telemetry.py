@@ -68,6 +68,7 @@ async def test_the_first_turn_of_a_process_keeps_the_ceiling(place: "Place") -> 
     with OtlpReceiver() as receiver:
         async with serve(Script.of(ANSWER, memory_selection=SLOW_SELECTION)) as server:
             environ = place.environ(server.url) | receiver.environ()
+            del environ["RECALLSCOPE_RECALL_CEILING_SECONDS"]
             done = await place.run("run", "--json", WORDLESS, environ=environ)
         (lag,) = receiver.metrics()["recallscope.loop.lag"].histogram.data_points
 
