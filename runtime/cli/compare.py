@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from io import TextIOWrapper
+from typing import TextIO
 
 import anyio
 import click
@@ -130,16 +130,17 @@ def _telemetry(settings: Settings, policies: tuple[PolicyName, ...]) -> Telemetr
 def _show(comparison: Comparison, title: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(comparison.as_data(), indent=2))
-        if comparison.again:
-            cells = ", ".join(f"{row.scenario} under {row.policy}" for row in comparison.again)
-            click.echo(f"played again, because the loop was held up: {cells}", err=True)
+        if comparison.readings > 1:
+            click.echo(f"reading {comparison.readings} is shown: the loop was held up in those before it", err=True)
         for cell in comparison.cells.values():
             if cell.remarks and (comparison.played or cell.verdict is Verdict.DIFFERS):
                 click.echo(f"{cell.row.scenario} under {cell.row.policy}: {'; '.join(cell.remarks)}", err=True)
     else:
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a mark that an old terminal cannot show is no reason to fail
-        console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+        out: TextIO = sys.stdout
+        reconfigure = getattr(out, "reconfigure", None)
+        if callable(reconfigure):
+            reconfigure(errors="replace")  # a mark that an old terminal cannot show is no reason to fail
+        console = Console(width=None if out.isatty() else WIDTH, highlight=False)
         console.print(ComparisonTable(comparison, title=title))
     if comparison.verdict is Verdict.NOT_MEASURED and not comparison.played:
         click.echo("recallscope: no turn with a recall was found there; check --job and --window", err=True)
@@ -196,4 +197,4 @@ class _Lines:
 
 
 def _what(progress: Progress) -> str:
-    return "playing again what the busy machine disturbed" if progress.again else "playing"
+    return "playing" if progress.reading == 1 else f"playing again, reading {progress.reading} (the machine was busy)"

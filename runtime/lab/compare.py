@@ -4,9 +4,8 @@ The scripted model server runs in its own process, every turn has a fresh sessio
 the engine knows inside: the figures are the difference of two scrapes.
 """
 
-import gc
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import anyio
 from anyio import to_thread
 
 from recallscope.runtime.agent.host import Agent, RecallSettings
+from recallscope.runtime.agent.ready import imports_settled
 from recallscope.runtime.agent.send import SendSettings
 from recallscope.runtime.agent.session import Session
 from recallscope.runtime.agent.tools.registry import Toolbox
@@ -53,7 +53,11 @@ AGENT = "compare"
 """The agent's name in the metrics of a comparison."""
 
 AT_ONCE = 5
-REPLAYS = 4
+
+HELD_UP_SECONDS = 0.025
+"""A loop that stood still for longer than this tells of the machine, not of memory: waits are judged at 5 ms."""
+
+READINGS = 3
 SLOT_SECONDS = 0.04
 """The times of the scenarios lie near multiples of 50 ms, so what turns in different slots do does not coincide."""
 
@@ -78,19 +82,19 @@ class Plan:
         """How many turns are played in all; a superseded turn and the one after it count as one."""
         return self.turns * len(self.cells)
 
-    def turns_of(self, cells: Sequence[Row]) -> Iterator[Row]:
+    def turns_in_order(self) -> Iterator[Row]:
         """Yield the cell of each turn, those of one cell spread over the run."""
         for _ in range(self.turns):
-            yield from cells
+            yield from self.cells
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it has come: turns done, of how many; `again`: of cells that are played once more."""
+    """How far it has come: turns done, of how many; `reading` counts from 1."""
 
     done: int
     total: int
-    again: bool = False
+    reading: int = 1
 
 
 async def play(
@@ -98,8 +102,8 @@ async def play(
 ) -> Comparison:
     """Play `plan` in this process and judge what its own `/metrics` say of it; cancelling ends all of it.
 
-    A cell that is not as stated while the loop was held up by more than a wait's tolerance tells of the machine, so it
-    is played again, at most `REPLAYS` times, and only its last reading counts.
+    A reading in which the machine held the loop up for longer than `HELD_UP_SECONDS` is void, whatever it shows, and
+    all is played again; the reading number `READINGS` counts as it is.
 
     Raises:
         LabError: the model server did not start, a turn did not end well, or `/metrics` could not be read.
@@ -110,16 +114,13 @@ async def play(
             "this process serves no /metrics, and the table is drawn from there: unset OTEL_SDK_DISABLED, and set "
             "OTEL_EXPORTER_PROMETHEUS_PORT to a free port or to 0"
         )
+    readings: list[Comparison] = []
     try:
         async with _stage(plan, telemetry, observers) as agent, anyio.create_task_group() as tasks:
             tasks.start_soon(telemetry.run, name="telemetry")
-            comparison = await _play_cells(plan, agent, url, plan.cells, progress)
-            disturbed = comparison.disturbed
-            for _ in range(REPLAYS):
-                if disturbed:
-                    later = await _play_cells(plan, agent, url, disturbed, progress, again=True)
-                    comparison = comparison.with_again(later, disturbed)
-                    disturbed = tuple(row for row in later.disturbed if row in disturbed)
+            readings.append(await _read(plan, agent, url, progress, reading=1))
+            while readings[-1].loop_lag > HELD_UP_SECONDS and len(readings) < READINGS:
+                readings.append(await _read(plan, agent, url, progress, reading=len(readings) + 1))
             tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         # Task groups wrap what ends them; the first of our own errors is the reason of the others.
@@ -127,7 +128,7 @@ async def play(
         if ours is None:
             raise
         raise next(_leaves(ours)) from None
-    return comparison
+    return readings[-1]
 
 
 @asynccontextmanager
@@ -153,11 +154,7 @@ async def _stage(plan: Plan, telemetry: Telemetry, observers: Observers) -> Asyn
         )
         await memory.wait_synced()
         await _use_once(main, small, memory, observers)
-        # What was imported stays for good. Left to the collector, one full pass over it would stop the loop for longer
-        # than the ceiling, somewhere in the middle of a turn.
-        gc.collect()
-        gc.freeze()
-        stack.callback(gc.unfreeze)
+        stack.enter_context(imports_settled())
         toolbox = Toolbox([job_tool()])
         yield Agent(
             name=AGENT,
@@ -185,20 +182,12 @@ async def _use_once(main: Model, small: Model, memory: Memory, observers: Observ
     await memory.stale(await memory.load([hit.note for hit in found.fast]))
 
 
-async def _play_cells(
-    plan: Plan,
-    agent: Agent,
-    url: str,
-    cells: Sequence[Row],
-    progress: Callable[[Progress], None],
-    *,
-    again: bool = False,
+async def _read(
+    plan: Plan, agent: Agent, url: str, progress: Callable[[Progress], None], *, reading: int
 ) -> Comparison:
-    """Play the turns of `cells` and judge the difference of two scrapes."""
+    """Play all turns and judge the difference of two scrapes."""
     before = await _scrape(url)
-    await _play_turns(
-        plan.turns_of(cells), agent, lambda done: progress(Progress(done, plan.turns * len(cells), again))
-    )
+    await _play_turns(plan.turns_in_order(), agent, lambda done: progress(Progress(done, plan.total, reading)))
     after = await _scrape(url)
     return compare_figures(
         after.since(before),
@@ -207,6 +196,7 @@ async def _play_cells(
         policies=plan.policies,
         scenarios=plan.scenarios,
         played=True,
+        readings=reading,
     )
 
 
@@ -249,11 +239,12 @@ async def _prompts(session: Session, play: Play) -> TurnResult:
     """Say what the person says and return how the last turn ended."""
     if play.second is None:
         return await session.prompt(TurnRequest(text=play.prompt))
+    results: list[TurnResult] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.prompt, TurnRequest(text=play.prompt))
         await anyio.sleep(play.second.after)
-        result = await session.prompt(TurnRequest(text=play.second.text))
-    return result  # noqa: RET504 - mypy takes a task group for one that may swallow what is raised in it
+        results.append(await session.prompt(TurnRequest(text=play.second.text)))
+    return results[0]
 
 
 async def _scrape(url: str) -> Figures:

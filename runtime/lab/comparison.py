@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from recallscope.runtime.lab.expectations import TOLERANCE, Expectation, Expectations, Measured, Verdict, judge
+from recallscope.runtime.lab.expectations import Expectation, Expectations, Measured, Verdict, judge
 from recallscope.runtime.terms import Delivered, PolicyName, Reason, Scenario
 from recallscope.telemetry.queries import TABLE_SCENARIOS
 from recallscope.telemetry.read.figures import Figures, Row
@@ -54,8 +54,8 @@ class Cell:
 class Comparison:
     """The whole table. `apart`: turns of the scenarios that stand apart; `loop_lag`, `ceiling`: seconds.
 
-    `played`: every cell was played on purpose, so that one that was not measured is a fault. `again`: the cells whose
-    figures come from a later reading, because the loop was held up in the first one.
+    `played`: every cell was played on purpose, so that one that was not measured is a fault. `readings`: which reading
+    this is; those before it were void, because the machine had held the loop up.
     """
 
     ceiling: float
@@ -65,7 +65,7 @@ class Comparison:
     apart: Mapping[Row, float]
     loop_lag: float
     played: bool
-    again: tuple[Row, ...] = ()
+    readings: int = 1
 
     @property
     def verdict(self) -> Verdict:
@@ -75,22 +75,6 @@ class Comparison:
             return Verdict.DIFFERS
         missing = Verdict.NOT_MEASURED in verdicts if self.played else Verdict.AS_STATED not in verdicts
         return Verdict.NOT_MEASURED if missing else Verdict.AS_STATED
-
-    @property
-    def disturbed(self) -> tuple[Row, ...]:
-        """The cells that are not as stated in a reading whose loop lag alone is more than the limits of waits allow."""
-        if self.loop_lag <= TOLERANCE:
-            return ()
-        return tuple(row for row, cell in self.cells.items() if cell.verdict is not Verdict.AS_STATED)
-
-    def with_again(self, later: "Comparison", rows: Sequence[Row]) -> "Comparison":
-        """Return this comparison with the cells `rows` of `later`, a reading of their own."""
-        return replace(
-            self,
-            cells={**self.cells, **{row: later.cells[row] for row in rows}},
-            loop_lag=max(self.loop_lag, later.loop_lag),
-            again=tuple(dict.fromkeys((*self.again, *rows))),
-        )
 
     def with_verdict(self, verdict: Verdict) -> tuple[Cell, ...]:
         """Return the cells of one verdict, in the table's order."""
@@ -114,10 +98,11 @@ def compare_figures(
     policies: Sequence[PolicyName],
     scenarios: Sequence[Scenario] = TABLE_SCENARIOS,
     played: bool = False,
+    readings: int = 1,
 ) -> Comparison:
     """Compute and judge the cells of `policies` and `scenarios` from `figures` and nothing else.
 
-    `played`: all of them were played on purpose.
+    `played`: all of them were played on purpose. `readings`: which reading this is, counting from 1.
     """
     loop_lag = figures.loop_lag.highest or 0.0
     rows = [Row(policy, scenario) for scenario in scenarios for policy in policies]
@@ -135,6 +120,7 @@ def compare_figures(
         apart=apart,
         loop_lag=loop_lag,
         played=played,
+        readings=readings,
     )
 
 

@@ -101,9 +101,11 @@ def _legend(comparison: Comparison) -> list[Text]:
         cell,
         f"Turns of the last four rows are only counted. Worst loop lag: ≤ {_seconds(comparison.loop_lag)}.",
     ]
-    if comparison.again:
-        cells = ", ".join(f"{row.scenario} under {row.policy}" for row in comparison.again)
-        lines.append(f"The loop was held up (a busy machine?), and these were played again: {cells}.")
+    if comparison.readings > 1:
+        lines.append(
+            f"This is reading {comparison.readings}: before it the loop was held up for more than 25 ms (a busy "
+            "machine?), and nothing of that is used."
+        )
     if Scenario.SUPERSEDED in comparison.scenarios:
         lines.append("superseded: in the code that deadline stands for two recalls competed; here only one is pending.")
     return [Text(line, style="dim") for line in lines]

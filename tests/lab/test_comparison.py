@@ -119,27 +119,3 @@ def test_fractions_of_turns_are_rounded_when_they_are_shown(figures: Make) -> No
 
     assert (cell.as_data()["turns"], cell.as_data()["delivered"]["both"]) == (5, 5)
     assert cell.verdict is Verdict.AS_STATED
-
-
-def test_a_cell_that_differs_while_the_loop_was_held_up_is_disturbed(figures: Make) -> None:
-    """Where the loop lag alone passes the tolerance of a wait, nothing can be said about waits."""
-    late = figures(waits={TIMED_OUT: 0.2})
-    held_up = replace(late, loop_lag=Buckets((0.005, 0.025, math.inf), (90.0, 100.0, 100.0)))
-
-    assert _compared(held_up).disturbed == (TIMED_OUT,)
-    assert _compared(late).disturbed == ()
-    assert _compared(replace(figures(), loop_lag=held_up.loop_lag)).disturbed == ()
-
-
-def test_a_later_reading_replaces_the_cells_that_it_is_for(figures: Make) -> None:
-    """Only those cells change; the table says which."""
-    first, later = _compared(figures(waits={TIMED_OUT: 0.2})), _compared(figures(turns=3))
-
-    both = first.with_again(later, (TIMED_OUT,))
-
-    assert (first.verdict, both.verdict) == (Verdict.DIFFERS, Verdict.AS_STATED)
-    assert both.cells[TIMED_OUT] == later.cells[TIMED_OUT]
-    assert both.again == (TIMED_OUT,)
-    assert {row: cell for row, cell in both.cells.items() if row != TIMED_OUT} == {
-        row: cell for row, cell in first.cells.items() if row != TIMED_OUT
-    }
