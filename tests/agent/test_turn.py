@@ -1,6 +1,8 @@
 """One logical turn: its order, its tools, its phases, and the work after it."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -31,6 +33,7 @@ from recallscope.runtime.messages import (
     UserMessage,
 )
 from recallscope.runtime.model.seam import Chunk
+from recallscope.runtime.observe import Observers
 from recallscope.runtime.terms import Cause, Delivered, Outcome, Reason, Scenario, TurnOutcome, TurnPhase
 from recallscope.runtime.testing.fake_clock import VirtualLoop
 from recallscope.runtime.testing.memory import FakeMemory, make_note
@@ -126,6 +129,19 @@ async def test_the_order_of_a_turn(make_agent: MakeAgent) -> None:
     assert recorder.only(TurnFirstToken).at == 0.75
     assert result.recall is not None
     assert result.recall.outcome is Outcome.DELIVERED
+
+
+async def test_the_phases_end_when_the_turn_does(make_agent: MakeAgent) -> None:
+    """On a clock that moves between any two looks at it, the phases still add up to the turn's wall time."""
+    recorder = EventRecorder()
+    moments = itertools.count()
+    observers = Observers([recorder], clock=lambda: next(moments) / 8)
+    model = FakeModel(turnouts=[calling(("c1", "work", '{"seconds": 1}')), saying("blue")])
+    agent = replace(make_agent(model, memory=FakeMemory(fast=[FAST]), tools=[WORK]), observers=observers)
+    await agent.open_session().prompt(ASK)
+
+    started, finished = recorder.only(TurnStarted), recorder.only(TurnFinished)
+    assert sum(seconds for _, seconds in finished.phases) == finished.at - started.at
 
 
 async def test_every_operation_has_its_parent(make_agent: MakeAgent) -> None:

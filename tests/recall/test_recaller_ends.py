@@ -229,7 +229,7 @@ async def test_a_turn_that_is_cancelled_at_begin_has_a_whole_recall(
     handover = await recaller.consume(Point.INITIAL)
     verdict = await recaller.finish(Cause.USER_CANCEL)
 
-    assert (memory.calls, handover.part) == ([], None)
+    assert (memory.calls, handover.part, anyio.current_time()) == ([], None, 0.0)
     assert recorder.kinds() == ["RecallBegun", "RecallClosed"]
     assert verdict is not None
     assert (verdict.reason, verdict.scenario) == (Reason.NEW_QUERY, Scenario.SUPERSEDED)
