@@ -170,7 +170,11 @@ class Catalog:
             self.path.unlink(missing_ok=True)
 
     def root_id(self, root: Path) -> int:
-        """Return the number of `root`, given now if it has none."""
+        """Return the number of `root`, given now if it has none; a known root waits for no other writer."""
+        with self.readers.borrow() as reader:
+            row = reader.execute("SELECT id FROM roots WHERE path = ?", (str(root),)).fetchone()
+        if row is not None:
+            return int(row[0])
         with self.writing() as writer:
             writer.execute("INSERT OR IGNORE INTO roots (path) VALUES (?)", (str(root),))
             return int(writer.execute("SELECT id FROM roots WHERE path = ?", (str(root),)).fetchone()[0])
