@@ -40,7 +40,7 @@ __all__ = ["ObserverState", "Telemetry", "TelemetrySettings", "open_telemetry"]
 
 _log = logging.getLogger(__name__)
 
-CLOSING_SECONDS = 4.0
+CLOSING_SECONDS = 3.5
 """What the exporters get together at the end; the journal gets half a second more."""
 
 JOURNAL_CLOSING_SECONDS = 0.5

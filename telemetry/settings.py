@@ -35,7 +35,8 @@ class TelemetrySettings:
             `~/.local/state`.
         log_stream: where logs go as JSON lines; None: this leaves logging as it is.
         log_level: the lowest level of `recallscope` loggers that is logged.
-        environ: the variables to obey.
+        environ: the variables that say what is exported and served; the exporters themselves read endpoint and headers
+            from the process, as OpenTelemetry prescribes.
     """
 
     version: str

@@ -1,10 +1,11 @@
 """Reads the figures of the comparison table from a process's own `/metrics`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client import Metric
+from prometheus_client.openmetrics import parser
 
 from recallscope.telemetry import names
 from recallscope.telemetry.read.figures import Figures, ReadError, collect_buckets, collect_turns, collect_waits
@@ -55,6 +56,8 @@ def figures_of(text: str) -> Figures:
 
 
 def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    for family in text_string_to_metric_families(text):  # type: ignore[no-untyped-call]  # the library has no types there
+    # The library's parser has no types.
+    parse: Callable[[str], Iterable[Metric]] = getattr(parser, "text_string_to_metric_families")  # noqa: B009 - by name it is partly unknown
+    for family in parse(text):
         for sample in family.samples:
             yield sample.name, sample.labels, float(sample.value)
