@@ -19,7 +19,7 @@ import click
 from recallscope.runtime import __version__
 from recallscope.runtime.agent.gates import Limits
 from recallscope.runtime.agent.host import Agent, RecallSettings
-from recallscope.runtime.agent.ready import imports_settled
+from recallscope.runtime.agent.ready import ready_for_turns
 from recallscope.runtime.agent.reminders import workspace_snapshot
 from recallscope.runtime.agent.send import Attempts, SendSettings
 from recallscope.runtime.agent.tools.files import workspace_tools
@@ -185,7 +185,7 @@ async def open_agent(
             settings=send,
             reminders=(workspace_snapshot(workspace, wall=time.time),),
         )
-        stack.enter_context(imports_settled())
+        stack.enter_context(ready_for_turns())
         yield agent, memory
 
 

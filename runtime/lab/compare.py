@@ -14,7 +14,7 @@ import anyio
 from anyio import to_thread
 
 from recallscope.runtime.agent.host import Agent, RecallSettings
-from recallscope.runtime.agent.ready import imports_settled
+from recallscope.runtime.agent.ready import ready_for_turns
 from recallscope.runtime.agent.send import SendSettings
 from recallscope.runtime.agent.session import Session
 from recallscope.runtime.agent.tools.registry import Toolbox
@@ -58,8 +58,9 @@ HELD_UP_SECONDS = 0.025
 """A loop that stood still for longer than this tells of the machine, not of memory: waits are judged at 5 ms."""
 
 READINGS = 3
-SLOT_SECONDS = 0.04
-"""The times of the scenarios lie near multiples of 50 ms, so what turns in different slots do does not coincide."""
+SLOT_SECONDS = 0.045
+"""A turn keeps the loop busy when it begins and when it sends. Between the slots, five of which make a cycle of 225 ms,
+the sends of the scenarios (150 ms, 1.5 s and 2.5 s after the begin) find the loop free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +155,7 @@ async def _stage(plan: Plan, telemetry: Telemetry, observers: Observers) -> Asyn
         )
         await memory.wait_synced()
         await _use_once(main, small, memory, observers)
-        stack.enter_context(imports_settled())
+        stack.enter_context(ready_for_turns())
         toolbox = Toolbox([job_tool()])
         yield Agent(
             name=AGENT,
