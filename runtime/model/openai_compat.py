@@ -6,7 +6,7 @@ object per chunk is what costs the usual client its time.
 """
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -147,7 +147,7 @@ class OpenAICompatModel:
         return AnswerDecoder(url=self._url, mask=self._connection.mask).answer(bytes(body))
 
     @asynccontextmanager
-    async def _reply(self, request: ModelRequest, *, stream: bool) -> "AsyncIterator[Reply]":
+    async def _reply(self, request: ModelRequest, *, stream: bool) -> "AsyncGenerator[Reply]":
         headers = self._headers(request, stream=stream)
         async with AsyncExitStack() as stack:
             while True:
