@@ -15,7 +15,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from recallscope.runtime.memory.catalog import COLUMNS, Catalog, Head, Postings, index_word, note_of
+from recallscope.runtime.memory.catalog import COLUMNS, HEAD_FIELDS, Catalog, Head, Postings, index_word, note_of
 from recallscope.runtime.memory.catalog_file import Reader
 from recallscope.runtime.memory.noise import mentions
 from recallscope.runtime.memory.note import Note
@@ -33,10 +33,12 @@ CANDIDATES = 200
 RESERVE = 120
 RUNNERS_UP = 10
 
-POSTINGS = 2_500
+POSTINGS = 2_000
 """How many postings one search may read: about 1 microsecond each."""
 
 _FETCHED = 100
+_LISTS = tuple((postings.value, postings.fields[0].strength) for postings in Postings)
+_BODY = Postings.BODY.value
 _STEPS_BETWEEN_CHECKS = 2_000
 _LEAST_SHARE = 0.2
 """A match with less than this share of the best score tells a selector no more than a recent note does."""
@@ -84,10 +86,13 @@ class Lookup:
         with self.catalog.readers.borrow() as connection:
             self._connection = connection
             try:
+                connection.execute("BEGIN")  # one state of the catalog, and one lock instead of fifty
                 words, matches = self._match(connection, tokens)
                 return self._rank(connection, words, matches, threshold(tokens))
             finally:
                 self._connection = None
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def _match(self, connection: Reader, tokens: Sequence[QueryToken]) -> tuple[tuple[Term, ...], _Matches]:
         matches = _Matches()
@@ -140,21 +145,25 @@ class Lookup:
         matches: _Matches,
     ) -> None:
         chosen = _within_budget(words, frequencies)
+        totals = matches.totals
         for word in words:
             counted: set[int] = set()
-            for postings in Postings:  # the strongest first: a word counts once
+            for letter, strength in _LISTS:  # the strongest first: a word counts once
+                roots = chosen.get((word.text, letter))
+                if roots is None:
+                    continue
                 found: set[int] = set()
-                for root in chosen.get((word.text, postings), ()):
+                for root in roots:
                     rows = connection.execute(
                         "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
-                        (f'"{index_word(root, postings, word.text)}"', POSTINGS),
+                        (f'"{index_word(root, letter, word.text)}"', POSTINGS),
                     ).fetchall()
                     found.update(itertools.chain.from_iterable(rows))
-                value = word.worth * postings.fields[0].strength
+                value = word.worth * strength
                 for number in found - counted:
-                    matches.totals[number] = matches.totals.get(number, 0.0) + value
+                    totals[number] = totals.get(number, 0.0) + value
                 counted |= found
-                if postings is Postings.BODY:
+                if letter == _BODY:
                     matches.in_body[word.text] = found
                 if self._is_over():
                     matches.partial = True
@@ -166,14 +175,16 @@ class Lookup:
         wanted = [number for number, bound in totals.items() if bound >= least_bound]
         best = heapq.nlargest(_FETCHED, wanted, key=totals.__getitem__)
         heads = self._fetch(connection, best)
-        ranked = [Hit(head.note, _score(number, head, words, matches)) for number, head in heads.items()]
+        scores = _scores(heads, words, matches)
+        ranked = [Hit(head.note, scores[number]) for number, head in heads.items()]
         least_wanted = _LEAST_SHARE * max((hit.score for hit in ranked), default=0.0)
         ranked = [hit for hit in ranked if hit.score >= least_wanted]
         ranked.sort(key=lambda hit: (-hit.score, -hit.note.updated, hit.note.id))
         current = [hit for hit in ranked if hit.note.superseded_by is None]
         above = [hit for hit in current if hit.score >= least][:LEXICAL]
         below = [hit for hit in ranked if hit.score < least or hit.note.superseded_by is not None][:RUNNERS_UP]
-        bodies = self._bodies(connection, [hit.note for hit in (*above, *below)])
+        numbers = {head.note.id: number for number, head in heads.items()}
+        bodies = self._bodies(connection, {numbers[hit.note.id]: hit.note for hit in (*above, *below)})
         lexical = tuple(Hit(bodies[hit.note.id], hit.score) for hit in above if hit.note.id in bodies)
         fast = tuple(hit for hit in lexical[:FAST] if hit.score >= RELATED * lexical[0].score)
         return Found(
@@ -188,7 +199,7 @@ class Lookup:
         """Return the notes with these numbers, without bodies, less those excluded and the noise of recent tools."""
         found: dict[int, Head] = {}
         for number, head in self.catalog.heads(connection, numbers, self.roots).items():
-            if head.note.note_version in self.exclude:
+            if self.exclude and head.note.note_version in self.exclude:
                 continue
             if head.usage_note and self.tools:
                 body = connection.execute("SELECT body FROM bodies WHERE id = ?", (number,)).fetchone()
@@ -197,8 +208,10 @@ class Lookup:
             found[number] = head
         return found
 
-    def _bodies(self, connection: Reader, notes: Sequence[Note]) -> dict[str, Note]:
-        return {note.id: note for note in load_notes(connection, self.roots, notes)}
+    def _bodies(self, connection: Reader, notes: Mapping[int, Note]) -> dict[str, Note]:
+        ids = ",".join(str(number) for number in notes)
+        rows = connection.execute(f"SELECT id, body FROM bodies WHERE id IN ({ids})")  # noqa: S608 - numbers
+        return {notes[number].id: replace(notes[number], body=body) for number, body in rows}
 
     def _candidates(self, connection: Reader, lexical: Sequence[Note], *, partial: bool) -> tuple[Note, ...]:
         """Interleave the matches with the newest notes, so that a manifest cut short still holds both."""
@@ -222,35 +235,48 @@ class Lookup:
 
 def _within_budget(
     words: Sequence[Term], frequencies: Mapping[str, Mapping[int, tuple[int, ...]]]
-) -> dict[tuple[str, Postings], list[int]]:
-    """Return which lists to read, per word and list the roots: the most telling first, as far as the budget goes."""
+) -> dict[tuple[str, str], list[int]]:
+    """Return which lists to read, per word and letter the roots: the most telling first, as far as the budget goes."""
     lists = [
-        (word.worth * postings.fields[0].strength, word.text, postings, root, counts[place])
+        (word.worth * strength, word.text, letter, root, counts[place])
         for word in words
         for root, counts in frequencies[word.text].items()
-        for place, postings in enumerate(Postings, start=1)
+        for place, (letter, strength) in enumerate(_LISTS, start=1)
         if counts[place]
     ]
     lists.sort(key=lambda entry: (-entry[0], entry[1], entry[3]))
-    chosen: dict[tuple[str, Postings], list[int]] = {}
+    chosen: dict[tuple[str, str], list[int]] = {}
     left = POSTINGS
-    for position, (_, word, postings, root, documents) in enumerate(lists):
+    for position, (_, word, letter, root, documents) in enumerate(lists):
         if documents <= left or position == 0:
             left -= documents
-            chosen.setdefault((word, postings), []).append(root)
+            chosen.setdefault((word, letter), []).append(root)
     return chosen
 
 
-def _score(number: int, head: Head, words: Sequence[Term], matches: _Matches) -> float:
-    """Score a note exactly, but for words in its body alone whose list was not read."""
-    total = 0.0
-    for word in words:
-        part = head.field_of(word.text)
-        if part is None and number in matches.in_body.get(word.text, ()):
-            part = Field.BODY
-        if part is not None:
-            total += word.worth * part.strength
-    return round(total, 4)
+def _scores(heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches) -> dict[int, float]:
+    """Score notes exactly (as `rank.score`), but for words in a body alone whose list was not read."""
+    fields = [
+        (
+            tuple((part.value + word.text, word.worth * part.strength) for part in HEAD_FIELDS),
+            matches.in_body.get(word.text, frozenset[int]()),
+            word.worth * Field.BODY.strength,
+        )
+        for word in words
+    ]
+    scores: dict[int, float] = {}
+    for number, head in heads.items():
+        total = 0.0
+        for places, in_body, in_body_value in fields:
+            for marked, value in places:
+                if marked in head.words:
+                    total += value
+                    break
+            else:
+                if number in in_body:
+                    total += in_body_value
+        scores[number] = round(total, 4)
+    return scores
 
 
 def load_notes(connection: Reader, roots: Mapping[int, Root], notes: Sequence[Note]) -> tuple[Note, ...]:

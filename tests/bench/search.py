@@ -74,6 +74,7 @@ class Store:
                 for at in range(start, min(start + 1_000, self.notes))
             ]
             catalog.apply(number, Changes(notes=batch))
+        catalog.optimize()
 
     def prompt(self) -> str:
         """Return 14 running words."""
