@@ -23,6 +23,9 @@ __all__ = ["LoopLag"]
 INTERVAL_SECONDS: Final = 0.1
 RUN: Final = 3
 
+SHORT_SECONDS: Final = 0.0005
+"""A busy round that is shorter begins no run: it is below half of the lowest bucket of the histogram."""
+
 
 class LoopLag:
     """Measures one event loop.
@@ -82,11 +85,12 @@ class _SelectorWatch:
         def watched(timeout: float | None = None) -> Any:
             nonlocal returned
             called = clock()
-            rounds.append(called - returned)
-            run = sum(rounds)
-            self._worst = max(self._worst, run)
-            if timeout is None or timeout > 0:
-                rounds.clear()  # nothing is ready: whatever comes next starts afresh
+            busy = called - returned
+            if busy > SHORT_SECONDS or rounds:  # this runs in every round of the loop: what is short costs nothing
+                rounds.append(busy)
+                self._worst = max(self._worst, sum(rounds))
+                if timeout is None or timeout > 0:
+                    rounds.clear()  # nothing is ready: whatever comes next starts afresh
             ready = select(timeout)
             returned = clock()
             if timeout and not ready:
