@@ -256,26 +256,25 @@ def _within_budget(
 
 def _scores(heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches) -> dict[int, float]:
     """Score notes exactly (as `rank.score`), but for words in a body alone whose list was not read."""
-    fields = [
-        (
-            tuple((part.value + word.text, word.worth * part.strength) for part in HEAD_FIELDS),
-            matches.in_body.get(word.text, frozenset[int]()),
-            word.worth * Field.BODY.strength,
-        )
+    worth = {
+        part.value + word.text: (word.text, word.worth * part.strength) for word in words for part in HEAD_FIELDS
+    }
+    wanted = frozenset(worth)
+    bodies = [
+        (word.text, matches.in_body[word.text], word.worth * Field.BODY.strength)
         for word in words
+        if word.text in matches.in_body
     ]
     scores: dict[int, float] = {}
     for number, head in heads.items():
-        total = 0.0
-        for places, in_body, in_body_value in fields:
-            for marked, value in places:
-                if marked in head.words:
-                    total += value
-                    break
-            else:
-                if number in in_body:
-                    total += in_body_value
-        scores[number] = round(total, 4)
+        best: dict[str, float] = {}
+        for marked in wanted & head.words:
+            word, value = worth[marked]
+            best[word] = max(value, best.get(word, 0.0))
+        for word, in_body, value in bodies:
+            if number in in_body and word not in best:
+                best[word] = value
+        scores[number] = round(sum(best.values()), 4)
     return scores
 
 
