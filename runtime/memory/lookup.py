@@ -36,7 +36,7 @@ RUNNERS_UP = 10
 POSTINGS = 2_000
 """How many postings one search may read: about 1 microsecond each."""
 
-_FETCHED = 100
+_FETCHED = 60
 _LISTS = tuple((postings.value, postings.fields[0].strength) for postings in Postings)
 _BODY = Postings.BODY.value
 _STEPS_BETWEEN_CHECKS = 2_000

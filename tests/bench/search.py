@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from recallscope.runtime.agent.ready import ready_for_turns
 from recallscope.runtime.memory.catalog import Catalog, Changes
 from recallscope.runtime.memory.memory import Memory
 from recallscope.runtime.memory.note import Note
@@ -118,7 +119,8 @@ async def bench(notes: int) -> None:
         await memory.search(store.prompt(), exclude=frozenset(), recent_tools=())
         first = (time.perf_counter() - started) * 1_000
         for kind, make in (("prompt", store.prompt), ("keywords", store.keywords)):
-            median, high, answered = await measure(memory, [make() for _ in range(QUERIES)])
+            with ready_for_turns():
+                median, high, answered = await measure(memory, [make() for _ in range(QUERIES)])
             print(  # noqa: T201 - a benchmark's output
                 f"{notes:>7} notes  {kind:<8}  p50 {median:6.2f} ms  p99 {high:6.2f} ms  fast {answered}/{QUERIES}"
             )
