@@ -256,9 +256,7 @@ def _within_budget(
 
 def _scores(heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches) -> dict[int, float]:
     """Score notes exactly (as `rank.score`), but for words in a body alone whose list was not read."""
-    worth = {
-        part.value + word.text: (word.text, word.worth * part.strength) for word in words for part in HEAD_FIELDS
-    }
+    worth = {part.value + word.text: (word.text, word.worth * part.strength) for word in words for part in HEAD_FIELDS}
     wanted = frozenset(worth)
     bodies = [
         (word.text, matches.in_body[word.text], word.worth * Field.BODY.strength)

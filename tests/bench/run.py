@@ -5,6 +5,7 @@ import sys
 import anyio
 import start_up
 from rows import Row
+from search import measure_search
 from turns import measure_turns
 from waits import measure_collectors, measure_events, measure_waits
 
@@ -15,12 +16,14 @@ PARTS = {
     "waits": measure_waits,
     "turns": measure_turns,
     "collectors": measure_collectors,
+    "search": measure_search,
 }
 
 
 def main(arguments: list[str]) -> int:
     """Print a line for each figure of the named parts (default: all); return 1 when a target is missed."""
     missed = False
+    sys.stdout.write("Ratios within this run; seconds are of this machine, targets of a quiet one.\n")
     for name in arguments or [*PARTS, "start-up"]:
         sys.stdout.write(f"\n{name}\n")
         missed |= bool(start_up.main()) if name == "start-up" else _show(anyio.run(PARTS[name]))
