@@ -135,8 +135,7 @@ def _identifiers(text: str, url: str) -> list[str]:
         answer: object = json.loads(text)
     except ValueError as error:
         raise ModelStreamError(url=url, problem="the selection is no JSON") from error
-    match answer:
-        case {"selected": [*identifiers]}:
-            return [name for name in cast("list[object]", identifiers) if isinstance(name, str)]
-        case _:
-            raise ModelStreamError(url=url, problem='the selection has no list "selected"')
+    selected = cast("dict[str, object]", answer).get("selected") if isinstance(answer, dict) else None
+    if not isinstance(selected, list):
+        raise ModelStreamError(url=url, problem='the selection has no list "selected"')
+    return [name for name in cast("list[object]", selected) if isinstance(name, str)]

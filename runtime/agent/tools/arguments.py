@@ -68,8 +68,8 @@ def _value(name: str, value: Any, rules: Mapping[str, Any]) -> Any:
         value = int(value)
     if types and not any(_is_of_type(value, kind) for kind in types):
         raise ToolError(f"the argument {name!r} must be of type {' or '.join(types)}, not {_shown(value)}")
-    choices: object = rules.get("enum")
-    if isinstance(choices, list) and value not in cast("list[object]", choices):
+    choices = cast("list[object] | None", rules.get("enum"))
+    if choices is not None and value not in choices:
         raise ToolError(f"the argument {name!r} must be one of {_shown(choices)}, not {_shown(value)}")
     if isinstance(value, int | float):
         lowest, highest = rules.get("minimum"), rules.get("maximum")

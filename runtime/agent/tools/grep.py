@@ -64,8 +64,8 @@ class _Found:
                 self.lines.append(line)
             case {"problem": str(problem)}:
                 raise ToolError(problem)
-            case {"finished": list(notes)}:
-                self.notes += notes
+            case {"finished": list()}:
+                self.notes += message["finished"]
                 self.finished = True
             case _:
                 raise ToolError("the search gave an unreadable answer; try again")
