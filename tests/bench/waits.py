@@ -61,6 +61,10 @@ async def measure_events() -> list[Row]:
         async with collector() as endpoint:
             with open_telemetry(telemetry_settings(Path(name), endpoint)) as telemetry:
                 seconds = _caller_seconds(telemetry.observers, golden_turn)
+                without = _caller_seconds(telemetry.observers, _turn_without_recall)
+            what = "one recall's events on the caller's thread / all events of its turn"
+            detail = f"{(seconds - without) * 1e6:.0f} of {seconds * 1e6:.0f} µs"
+            rows.append(Row(what=what, ratio=(seconds - without) / seconds, detail=detail))
             what = "telemetry on the caller's thread, a turn with one tool, two readers and journal / 0.8 ms"
             rows.append(Row(what=what, ratio=seconds / 0.0008, detail=f"{seconds * 1e6:.0f} µs", at_most=1.0))
     settings = TelemetrySettings(
@@ -78,6 +82,10 @@ async def measure_events() -> list[Row]:
     what = "telemetry on the caller's thread, a turn without tools, one reader / 0.5 ms"
     rows.append(Row(what=what, ratio=seconds / 0.0005, detail=f"{seconds * 1e6:.0f} µs", at_most=1.0))
     return rows
+
+
+def _turn_without_recall() -> Sequence[Event]:
+    return [event for event in golden_turn() if not type(event).__name__.startswith("Recall")]
 
 
 def _caller_seconds(observers: Sequence[Callable[[Event], None]], make: Callable[[], Sequence[Event]]) -> float:
