@@ -92,7 +92,7 @@ def _caller_seconds(observers: Sequence[Callable[[Event], None]], make: Callable
     """Return the median CPU seconds of this thread for the events of one turn."""
     taken: list[float] = []
     for number in range(EVENT_TURNS):
-        events = [_renamed(event, number) for event in make()]
+        events = [_renamed(event, f"{make.__name__}-{number}") for event in make()]
         started = time.thread_time()
         for event in events:
             for observer in observers:
@@ -101,10 +101,10 @@ def _caller_seconds(observers: Sequence[Callable[[Event], None]], make: Callable
     return statistics.median(taken[EVENT_TURNS // 4 :])
 
 
-def _renamed(event: Event, number: int) -> Event:
+def _renamed(event: Event, name: str) -> Event:
     """Give the operations of a copy of the golden turn names of their own."""
     parent: OpId | None = getattr(event, "parent", None)
-    changes = {"op": f"{event.op}-{number}"} | ({"parent": f"{parent}-{number}"} if parent is not None else {})
+    changes = {"op": f"{event.op}-{name}"} | ({"parent": f"{parent}-{name}"} if parent is not None else {})
     return replace(event, **changes)
 
 
