@@ -76,6 +76,7 @@ class PendingRecall:
     holding: anyio.Event | None = field(default=None, init=False)
     done: anyio.Event = field(default_factory=anyio.Event, init=False)
     notes: dict[NoteVersion, Note] = field(default_factory=dict[NoteVersion, Note], init=False)
+    fast_at: float | None = field(default=None, init=False)
     found: bool = field(default=False, init=False)
     partial: bool = field(default=False, init=False)
     waited: float = field(default=0.0, init=False)
@@ -119,7 +120,7 @@ class PendingRecall:
 
     def found_fast(self, notes: Sequence[Note], *, partial: bool) -> None:
         """State the fast result and publish it where the policy delivers it; an empty one ends no wait."""
-        at = self.observers.now()
+        at = self.fast_at = self.observers.now()
         self.found, self.partial = bool(notes), partial
         self.observers.emit(
             RecallFastResult(
@@ -292,7 +293,7 @@ class PendingRecall:
             strategy=handle.settled.strategy if handle.settled else Strategy.NONE,
             points=handle.points,
             ceiling=self.policy.ceiling,
-            fast_seconds=since_begin(handle.fast_at),
+            fast_seconds=since_begin(self.fast_at),
             settled_seconds=since_begin(handle.settled_at),
             delivered_seconds=since_begin(handle.committed_at),
             waited=self.waited,

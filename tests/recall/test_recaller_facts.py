@@ -17,6 +17,7 @@ from recallscope.runtime.events import (
     RecallSettled,
     RecallSkipped,
 )
+from recallscope.runtime.memory.note import Note
 from recallscope.runtime.messages import MemoryPart
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.recall.recaller import Recaller, RecallTurn
@@ -123,6 +124,40 @@ async def test_the_facts_of_a_whole_recall(
         scenario=Scenario.SLOW_WITH_TOOLS,
         delivered=Delivered.BOTH,
     )
+
+
+@pytest.mark.parametrize("found", [[A], []], ids=["found", "empty"])
+@pytest.mark.parametrize("policy", [PolicyName.TIERED, PolicyName.DEADLINE, PolicyName.PREFETCH])
+async def test_the_close_says_when_the_fast_result_came(
+    policy: PolicyName,
+    found: list[Note],
+    make_recaller: MakeRecaller,
+    choosing: Choosing,
+    recorder: EventRecorder,
+    tasks: TaskGroup,
+) -> None:
+    """The time to the fast result is that of its event, whether or not it was published or found anything."""
+    memory = FakeMemory(fast=found, candidates=[B], delay=0.25)
+    recaller = make_recaller(policy, memory, choosing(1, after=0.5))
+    begin(recaller, tasks)
+    await anyio.sleep(1.0)
+    await recaller.finish(Cause.TURN_END)
+
+    assert recorder.only(RecallFastResult).elapsed == 0.25
+    assert recorder.only(RecallClosed).fast_seconds == 0.25
+
+
+async def test_a_search_that_never_answered_has_no_time(
+    make_recaller: MakeRecaller, recorder: EventRecorder, tasks: TaskGroup
+) -> None:
+    """Without a fast result there is no time to it."""
+    recaller = make_recaller(PolicyName.PREFETCH, FakeMemory(fast=[A], delay=9.0))
+    begin(recaller, tasks)
+    await anyio.sleep(1.0)
+    await recaller.finish(Cause.TURN_END)
+
+    assert recorder.of(RecallFastResult) == []
+    assert recorder.only(RecallClosed).fast_seconds is None
 
 
 async def test_a_skip_is_stated_once_per_point_and_reason(
