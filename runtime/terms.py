@@ -180,7 +180,6 @@ class RollbackCause(StrEnum):
     STREAM_ERROR = "stream_error"
     CANCELLED = "cancelled"
     CLOSED = "closed"
-    GATE = "gate"
 
 
 @unique

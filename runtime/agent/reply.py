@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from recallscope.runtime.messages import AssistantMessage, ToolCall
+from recallscope.runtime.model.answer import well_formed
 from recallscope.runtime.model.seam import Chunk, ToolCallDelta, Usage
 from recallscope.runtime.terms import TurnOutcome
 
@@ -62,5 +63,6 @@ class Reply:
         for index, deltas in sorted(self.calls.items()):
             call_id = next((delta.call_id for delta in deltas if delta.call_id), f"call_{index}")
             tool = next((delta.tool for delta in deltas if delta.tool), "")
-            calls.append(ToolCall(call_id, tool, "".join(delta.arguments for delta in deltas)))
+            arguments = well_formed("".join(delta.arguments for delta in deltas))
+            calls.append(ToolCall(well_formed(call_id), well_formed(tool), arguments))
         return tuple(calls)

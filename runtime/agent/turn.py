@@ -18,7 +18,7 @@ from recallscope.runtime.agent.reminders import ReminderSource, build_reminders
 from recallscope.runtime.agent.send import Sender
 from recallscope.runtime.agent.tool_batch import ToolBatch
 from recallscope.runtime.agent.turn_state import TurnResult, TurnState, TurnStopped
-from recallscope.runtime.errors import ModelError, RecallscopeError
+from recallscope.runtime.errors import ModelError
 from recallscope.runtime.events import PostTurnFailed, TurnFinished
 from recallscope.runtime.messages import Message, TextPart
 from recallscope.runtime.observe import Observers, Operation
@@ -125,7 +125,7 @@ class TurnRunner:
     def _schedule(self, state: TurnState, result: TurnResult) -> None:
         try:
             self.post_turn(result, self.history.snapshot())
-        except (RecallscopeError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the answer is given: nothing after it may become the turn's error
             self.observers.emit(PostTurnFailed(op=state.op, at=self.observers.now(), error_type=type(error).__name__))
 
 

@@ -32,6 +32,7 @@ _KNOWN = frozenset(
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _MILLISECONDS_FROM = 1e11  # seconds since 1970 reach this in the year 5138
+_CALENDAR_ENDS = 253_370_764_800.0  # the first second of the year 9999
 _EnumT = TypeVar("_EnumT", bound=StrEnum)
 
 
@@ -116,7 +117,7 @@ def parse(data: bytes, *, scope: ScopeName, root: Path, relative: str, modified:
         body=body,
         pinned=reader.flag("pinned") or folders[:1] == (PINNED_FOLDER,),
         created=reader.moment("created"),
-        updated=modified if updated is None else updated,
+        updated=(_within_calendar(modified) or 0.0) if updated is None else updated,
         superseded_by=reader.line("superseded_by") or None,
         source=reader.member("source", NoteSource),
         evidence=reader.line("evidence") or None,
@@ -245,10 +246,15 @@ def _moment(text: str) -> float | None:
             moment = datetime.fromisoformat(text.strip())
         except ValueError:
             return None
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if not math.isfinite(number) or number < 0:
+        return _within_calendar((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    if not math.isfinite(number):
         return None
-    return number / 1000 if number > _MILLISECONDS_FROM else number
+    return _within_calendar(number / 1000 if number > _MILLISECONDS_FROM else number)
+
+
+def _within_calendar(seconds: float) -> float | None:
+    """Return `seconds` where every zone can write them as a date from 1970 to 9998, else None."""
+    return seconds if 0 <= seconds < _CALENDAR_ENDS else None
 
 
 def _iso(seconds: float) -> str:

@@ -12,7 +12,7 @@ from recallscope.runtime.errors import ModelStreamError
 from recallscope.runtime.messages import ToolCall
 from recallscope.runtime.model.seam import Answer, Chunk, ToolCallDelta, Usage
 
-__all__ = ["AnswerDecoder"]
+__all__ = ["AnswerDecoder", "well_formed"]
 
 QUOTE_LENGTH = 300
 
@@ -30,6 +30,7 @@ class AnswerDecoder:
         self._mask = mask
         self.accepted = False
         self.finished = False
+        self._half = ""
 
     def chunk(self, data: bytes, *, event: str = "message") -> Chunk:
         """Return the chunk that stands in `data`, one event of the stream.
@@ -50,7 +51,7 @@ class AnswerDecoder:
         finish_reason = _text(choice.get("finish_reason"))
         self.finished = self.finished or finish_reason is not None
         return Chunk(
-            text=self._content(delta),
+            text=self._joined(self._content(delta), last=finish_reason is not None),
             tool_calls=tuple(self._delta(call, position) for position, call in self._calls(calls)) if calls else (),
             finish_reason=finish_reason,
             usage=usage,
@@ -73,13 +74,19 @@ class AnswerDecoder:
         message = self._part(choice, "message")
         calls = [self._delta(call, position) for position, call in self._calls(message.get("tool_calls") or [])]
         return Answer(
-            text=self._content(message),
+            text=well_formed(self._content(message)),
             tool_calls=tuple(ToolCall(call.call_id or "", call.tool or "", call.arguments) for call in calls),
             finish_reason=_text(choice.get("finish_reason")),
             usage=_usage(body.get("usage")),
             model=_text(body.get("model")),
             response_id=_text(body.get("id")),
         )
+
+    def _joined(self, text: str, *, last: bool) -> str:
+        """Return `text` as a whole: some servers cut a character outside the basic plane into two chunks."""
+        text = self._half + text
+        self._half = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" and not last else ""
+        return well_formed(text[: len(text) - len(self._half)])
 
     def _object(self, data: bytes) -> _Object:
         try:
@@ -157,11 +164,18 @@ class AnswerDecoder:
         raise ModelStreamError(url=self._url, problem=f"{problem}: {self._quote(text) or 'nothing'}")
 
     def _quote(self, text: str) -> str:
-        return self._mask(text)[:QUOTE_LENGTH]
+        return self._mask(well_formed(text))[:QUOTE_LENGTH]
+
+
+def well_formed(text: str) -> str:
+    """Return `text` with halves of one character joined and lone ones replaced; JSON can spell both, UTF-8 neither."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return well_formed(value) if isinstance(value, str) and value else None
 
 
 def _status(value: object) -> int | None:

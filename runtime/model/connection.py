@@ -27,6 +27,7 @@ __all__ = ["Connection", "Reply"]
 importlib.import_module("concurrent.futures.thread")
 
 ERROR_TEXT_LIMIT = 300
+REFUSAL_BYTES = 64 * 1024
 IDLE_CONNECTIONS = 100
 IDLE_SECONDS = 30.0
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -57,12 +58,14 @@ class Connection:
         host: str,
         api_key: str | None,
         connect_timeout: float,
+        first_byte_timeout: float,
         read_timeout: float,
         wall: Callable[[], float],
     ) -> None:
         self._url = url
         self._api_key = api_key
         self._connect_timeout = connect_timeout
+        self._first_byte_timeout = first_byte_timeout
         self._read_timeout = read_timeout
         self._wall = wall
         timeout = httpx2.Timeout(read_timeout, connect=connect_timeout, pool=connect_timeout)
@@ -103,22 +106,37 @@ class Connection:
             await response.aclose()
 
     async def _request(self, path: str, body: bytes, headers: Mapping[str, str]) -> httpx2.Response:
+        # The transport reads its limit anew for the body, so one dictionary carries first the one and then the other.
+        limits = {**self._timeout, "read": self._first_byte_timeout}
         request = httpx2.Request(
             "POST",
             self._url_of(path),
             headers={**self._headers, **headers},
             content=body,
-            extensions={"timeout": self._timeout},
+            extensions={"timeout": limits},
         )
         try:
             response = await self._http.send(request, stream=True)
-            if response.is_success:
-                return response
-            async with aclosing(response):
-                await response.aread()
         except httpx2.RequestError as error:
-            raise self._no_answer(error) from error
-        raise self._refusal(response)
+            raise self._no_answer(error, self._first_byte_timeout) from error
+        limits["read"] = self._read_timeout
+        if response.is_success:
+            return response
+        try:
+            async with aclosing(response):
+                said = await self._beginning_of(response)
+        except httpx2.RequestError as error:
+            raise self._no_answer(error, self._read_timeout) from error
+        raise self._refusal(response, said)
+
+    async def _beginning_of(self, response: httpx2.Response) -> str:
+        """Return the first part of a refusal's text: what is shown of it is short, and it may be endless."""
+        said = bytearray()
+        async for piece in response.aiter_bytes():
+            said += piece
+            if len(said) > REFUSAL_BYTES:
+                break
+        return said[:REFUSAL_BYTES].decode("utf-8", "replace")
 
     def _url_of(self, path: str) -> httpx2.URL:
         if path not in self._urls:
@@ -131,25 +149,25 @@ class Connection:
             async for piece in response.aiter_bytes():
                 yield piece
         except httpx2.TimeoutException as error:
-            raise self._no_answer(error) from error
+            raise self._no_answer(error, self._read_timeout) from error
         except httpx2.RequestError as error:
             raise ModelStreamError(url=self._url, problem=f"it stopped early: {self.mask(_text_of(error))}") from error
 
-    def _no_answer(self, error: BaseException) -> ModelConnectionError:
+    def _no_answer(self, error: BaseException, patience: float) -> ModelConnectionError:
         match error:
             case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
                 problem = f"no connection within {self._connect_timeout:g} seconds"
             case httpx2.TimeoutException():
-                problem = f"silent for {self._read_timeout:g} seconds"
+                problem = f"silent for {patience:g} seconds"
             case _:
                 problem = self.mask(_text_of(error))
         return ModelConnectionError(
             url=self._url, problem=problem, timed_out=isinstance(error, httpx2.TimeoutException)
         )
 
-    def _refusal(self, response: httpx2.Response) -> ModelStatusError:
+    def _refusal(self, response: httpx2.Response, said: str) -> ModelStatusError:
         location = response.headers.get("location")
-        text = f"it redirects to {location}; use that address" if location else " ".join(response.text.split())
+        text = f"it redirects to {location}; use that address" if location else " ".join(said.split())
         return ModelStatusError(
             url=self._url,
             status_code=response.status_code,

@@ -44,7 +44,8 @@ class OpenAICompatModel:
     """A client of one model; any number of sessions may share it; closed by `aclose` or `async with`.
 
     `name` is the model's name on the wire, `base_url` ends before `/chat/completions`, `api_key` None sends no
-    credentials. Seconds: `connect_timeout` bounds the way to a connection, `read_timeout` the silence of a server.
+    credentials. Seconds: `connect_timeout` bounds the way to a connection, `first_byte_timeout` the wait for
+    the begin of a response (None: as `read_timeout`), `read_timeout` the silence within one.
     `wall` is the wall clock that a date in `Retry-After` is compared with.
 
     Some servers refuse some options. What a 400 names (`stream_options`, `response_format`, `max_tokens`) is left out
@@ -64,6 +65,7 @@ class OpenAICompatModel:
         provider: str = "openai",
         trace_headers: TraceHeaders = _no_headers,
         connect_timeout: float = 5.0,
+        first_byte_timeout: float | None = None,
         read_timeout: float = 300.0,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -81,6 +83,7 @@ class OpenAICompatModel:
             host=host,
             api_key=api_key,
             connect_timeout=connect_timeout,
+            first_byte_timeout=read_timeout if first_byte_timeout is None else first_byte_timeout,
             read_timeout=read_timeout,
             wall=wall,
         )

@@ -221,3 +221,21 @@ def test_any_bytes_are_a_note_or_a_note_error(data: bytes) -> None:
     except NoteError as error:
         found = error.problem
     assert found
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-23:59", "1e300", "0001-01-01", "-5", "inf"])
+def test_a_moment_that_no_calendar_holds_is_none(moment: str) -> None:
+    """Such a note takes the file's time, so that nobody who writes its date fails on it."""
+    data = f"---\nname: a\nupdated: {moment}\n---\nb\n".encode()
+
+    note = parse(data, scope=ScopeName.PROJECT, root=Path("/notes"), relative="a.md", modified=5.0)
+
+    assert note.updated == 5.0
+    assert b"updated" in render(note)
+
+
+def test_a_file_time_that_no_calendar_holds_is_the_begin_of_1970() -> None:
+    """A file system can hold any time."""
+    note = parse(b"b", scope=ScopeName.PROJECT, root=Path("/notes"), relative="a.md", modified=1e300)
+
+    assert note.updated == 0.0

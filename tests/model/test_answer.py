@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recallscope.runtime.errors import ModelStreamError
 from recallscope.runtime.messages import ToolCall
-from recallscope.runtime.model.answer import AnswerDecoder
+from recallscope.runtime.model.answer import AnswerDecoder, well_formed
 from recallscope.runtime.model.seam import Answer, Chunk, ToolCallDelta, Usage
 
 
@@ -185,3 +185,26 @@ def test_any_json_is_a_chunk_or_a_stream_error(value: object) -> None:
             decode(json.dumps(value).encode())
         except ModelStreamError as error:
             assert "is broken" in str(error)  # noqa: PT017 - both ways are right, and the error is one of them
+
+
+def test_a_character_cut_into_two_chunks_is_whole_again() -> None:
+    """Some servers cut between the two halves of a character; the halves are joined, a lone one is replaced."""
+    decoder = AnswerDecoder(url="http://127.0.0.1")
+    pieces = ['"a\\ud83d"', '"\\ude00b\\ud83d"', '"c"', '"\\udc00"', '"\\ud83d"']
+
+    chunks = [decoder.chunk(f'{{"choices": [{{"delta": {{"content": {piece}}}}}]}}'.encode()) for piece in pieces]
+    last = decoder.chunk(b'{"choices": [{"delta": {"content": ""}, "finish_reason": "stop"}]}')
+
+    assert [chunk.text for chunk in (*chunks, last)] == ["a", "\U0001f600b", "\ufffdc", "\ufffd", "", "\ufffd"]
+
+
+@given(st.lists(st.text(st.characters(codec=None), max_size=5), max_size=6))
+def test_any_text_comes_out_as_text_that_can_be_written(pieces: list[str]) -> None:
+    """Whatever the pieces hold, what comes out is UTF-8, and nothing well-formed is lost."""
+    decoder = AnswerDecoder(url="http://127.0.0.1")
+    chunks = [json.dumps({"choices": [{"delta": {"content": piece}}]}).encode() for piece in pieces]
+    end = b'{"choices": [{"delta": {}, "finish_reason": "stop"}]}'
+
+    text = "".join(decoder.chunk(chunk).text for chunk in (*chunks, end))
+
+    assert text.encode() == well_formed("".join(pieces)).encode()

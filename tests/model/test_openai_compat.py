@@ -311,6 +311,32 @@ async def test_silence_is_a_timeout(serve: Serve, reply_whole: MakeReply, reply_
             assert caught.value.error_type == "timeout"
 
 
+async def test_the_begin_of_an_answer_has_a_limit_of_its_own(
+    serve: Serve, reply_whole: MakeReply, reply_sse: MakeReply
+) -> None:
+    """A response that does not begin in time has timed out, whatever the limit of a silence within one; and vice versa."""
+    mute = type(reply_whole(b""))([], then="wait")
+    async with serve(mute) as server, client(server.url, first_byte_timeout=0.05, read_timeout=60) as model:
+        with pytest.raises(ModelConnectionError, match=r"silent for 0\.05 seconds"):
+            await read(model)
+    stalled = reply_sse(HELLO, done=False, then="wait")
+    async with serve(stalled) as server, client(server.url, first_byte_timeout=60, read_timeout=0.05) as model:
+        with pytest.raises(ModelConnectionError, match=r"silent for 0\.05 seconds"):
+            await read(model)
+
+
+async def test_of_a_refusal_only_the_beginning_is_read(serve: Serve, reply_whole: MakeReply) -> None:
+    """A refusal may be endless: what is shown of it is short, and the rest is not waited for."""
+    endless = type(reply_whole(b""))(
+        [b"HTTP/1.1 500 Oh\r\ncontent-type: text/plain\r\n\r\nno way ", b"x" * 100_000], then="wait"
+    )
+    async with serve(endless) as server, client(server.url) as model:
+        with pytest.raises(ModelStatusError, match="answered 500: no way xxx") as caught:
+            await read(model)
+        assert len(str(caught.value)) < 500
+        await server.client_closed.wait()
+
+
 async def test_complete_ends_within_the_timeout_of_its_request(serve: Serve, reply_whole: MakeReply) -> None:
     """The timeout bounds the whole call, and the connection closes."""
     mute = type(reply_whole(b""))([b"HTTP/1.1 200 OK\r\n"], then="wait")

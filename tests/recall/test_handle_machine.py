@@ -267,11 +267,11 @@ class HandleMachine(RuleBasedStateMachine):
         if self.closed and commit:
             self.late(lambda: self.handle.commit(old, at=4.0), Move.COMMIT)
         elif self.closed:
-            self.late(lambda: self.handle.roll_back(old, RollbackCause.GATE), Move.ROLL_BACK)
+            self.late(lambda: self.handle.roll_back(old, RollbackCause.CONNECTION), Move.ROLL_BACK)
         elif commit:
             self.move(Move.COMMIT, lambda: self.handle.commit(old, at=4.0), legal=False)
         else:
-            self.move(Move.ROLL_BACK, lambda: self.handle.roll_back(old, RollbackCause.GATE), legal=False)
+            self.move(Move.ROLL_BACK, lambda: self.handle.roll_back(old, RollbackCause.CONNECTION), legal=False)
 
     @precondition(lambda self: self.worth_closing())
     @rule(cause=st.sampled_from(Cause))

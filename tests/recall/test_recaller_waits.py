@@ -248,7 +248,7 @@ async def test_deadline_never_delivers_at_tool_results(
     """What the first send did not take goes nowhere: a send behind tools gets nothing and states no wait."""
     recaller = make_recaller(PolicyName.DEADLINE, FakeMemory(candidates=[OTHER]), choosing(1, after=0.5))
     begin(recaller, tasks)
-    (await recaller.consume(Point.INITIAL)).dropped(RollbackCause.GATE)
+    (await recaller.consume(Point.INITIAL)).dropped(RollbackCause.CONNECTION)
     second = await recaller.consume(Point.TOOL_RESULT)
     second.accepted()
     verdict = await recaller.finish(Cause.TURN_END)
