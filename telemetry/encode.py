@@ -5,7 +5,7 @@ of the event follow under their own names. Values are enums' strings, numbers, l
 ignore keys that they do not know; a change that would mislead an old reader raises `v`.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, Final, cast
 
@@ -32,10 +32,11 @@ _COMMON = frozenset({"op", "at", "wall", "parent", "session", "turn"})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an operation belongs: its session and turn, as far as known."""
+    """Where an operation belongs: its session, its turn and its parent, as far as known."""
 
     session: str | None = None
     turn: str | None = None
+    parent: OpId | None = None
 
 
 _PLAIN = frozenset({str, int, bool})
@@ -46,14 +47,13 @@ _FIELDS: dict[type[Event], tuple[str, ...]] = {}
 def encode(event: Event, anchor: Anchor, place: Place) -> dict[str, Any]:
     """Return `event` as a JSON object that belongs to `place`; `anchor` gives its wall time."""
     kind = type(event)
-    parent: OpId | None = getattr(event, "parent", None)
     line: dict[str, Any] = {
         "v": VERSION,
         "event": kind.__name__,
         "wall": round(anchor.wall(event.at), 6),
         "at": round(event.at, 6),
         "op": event.op,
-        "parent": parent,
+        "parent": place.parent,
         "session": place.session,
         "turn": place.turn,
     }
@@ -83,9 +83,9 @@ class Encoder:
             case SessionOpened() | SessionClosed():
                 return self._learn(event.op, Place(event.session))
             case TurnStarted() | RecallBegun():
-                return self._learn(event.op, Place(event.session, event.turn))
+                return self._learn(event.op, Place(event.session, event.turn, event.parent))
             case Started(parent=parent) if parent is not None:
-                return self._learn(event.op, self._places.get(parent, _NOWHERE))
+                return self._learn(event.op, replace(self._places.get(parent, _NOWHERE), parent=parent))
             case _:
                 return self._places.get(event.op, _NOWHERE)
 

@@ -314,7 +314,7 @@ async def test_silence_is_a_timeout(serve: Serve, reply_whole: MakeReply, reply_
 async def test_the_begin_of_an_answer_has_a_limit_of_its_own(
     serve: Serve, reply_whole: MakeReply, reply_sse: MakeReply
 ) -> None:
-    """A response that does not begin in time has timed out, whatever the limit of a silence within one; and vice versa."""
+    """A response that does not begin in time has timed out, whatever the limit of a silence; and vice versa."""
     mute = type(reply_whole(b""))([], then="wait")
     async with serve(mute) as server, client(server.url, first_byte_timeout=0.05, read_timeout=60) as model:
         with pytest.raises(ModelConnectionError, match=r"silent for 0\.05 seconds"):

@@ -314,3 +314,13 @@ def test_a_reader_of_a_running_journal_sees_whole_lines(tmp_path: Path, until: C
 
     assert until(lambda: len(list(read_journal([tmp_path]))) == len(golden_turn()))
     journal.close()
+
+
+def test_every_line_of_an_operation_names_its_parent() -> None:
+    """A reader that starts anywhere finds the way up: from a recall's or a tool's end to its turn."""
+    encoder = Encoder(Anchor.stated(at=AT, wall=WALL))
+    lines = [encoder(event) for event in golden_turn()]
+    begun = {line["op"]: line["parent"] for line in lines if line["event"] in {"RecallBegun", "ToolStarted"}}
+
+    assert len(begun) > 1
+    assert all(line["parent"] == begun[line["op"]] for line in lines if line["op"] in begun)
