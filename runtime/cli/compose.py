@@ -149,7 +149,13 @@ async def open_models(settings: Settings, trace_headers: TraceHeaders) -> AsyncG
 async def open_agent(
     settings: Settings, telemetry: Telemetry, observers: Observers
 ) -> AsyncGenerator[tuple[Agent, Memory | None], None]:
-    """Open the configured agent and its memory; the memory is None where it is switched off."""
+    """Open the configured agent and its memory; the memory is None where it is switched off.
+
+    Raises:
+        NoModelError: no model is configured.
+        ConfigError: the workspace is no folder, or the model's address, its key or a file cannot be used.
+    """
+    workspace = _workspace(settings)
     async with AsyncExitStack() as stack:
         models = await stack.enter_async_context(open_models(settings, telemetry.trace_headers))
         memory = None
@@ -164,12 +170,15 @@ async def open_agent(
             budget=Budget(settings.recall.budget_notes, settings.recall.budget_characters),
             selector_safety=settings.recall.selector_safety_seconds,
         )
-        workspace = settings.session.workspace
         toolbox = Toolbox(workspace_tools(workspace))
         send = SendSettings(
             system=_system_prompt(settings),
             tools=toolbox.specs,
-            limits=Limits(max_sends=settings.agent.max_sends),
+            limits=Limits(
+                max_sends=settings.agent.max_sends,
+                max_turns=settings.session.max_turns,
+                session_tokens=settings.session.max_tokens,
+            ),
             attempts=Attempts(number=settings.model.attempts, total=settings.model.total_seconds),
             streamed=settings.model.stream,
             max_tokens=settings.model.max_tokens,
@@ -201,6 +210,22 @@ def _client(settings: Settings, name: str, *, small: bool, headers: TraceHeaders
         connect_timeout=model.connect_seconds,
         read_timeout=max(model.first_byte_seconds, model.silence_seconds),
     )
+
+
+def _workspace(settings: Settings) -> Path:
+    workspace = settings.session.workspace
+    try:
+        usable = workspace.is_dir()
+    except OSError:
+        usable = False
+    if not usable:
+        raise ConfigError(
+            key="session.workspace",
+            value=str(workspace),
+            allowed="it must be a folder that exists and may be looked into",
+            source=settings.source("session.workspace"),
+        )
+    return workspace
 
 
 def _system_prompt(settings: Settings) -> str:

@@ -2,21 +2,19 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 
 import click
 
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Settings
+from recallscope.runtime.config.masking import MASK, is_credential, mask_text
 
 __all__ = ["config"]
 
 SCHEMA = 1
-_MASK = "********"
 # Exporters read these themselves; headers and keys among them are credentials.
 _STANDARD = "OTEL_"
-_CREDENTIALS = ("HEADERS", "KEY", "TOKEN", "PASSWORD", "SECRET")
 
 
 @click.command("config")
@@ -67,5 +65,4 @@ def _text(value: str | float | bool | None) -> str:
 def _standard(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for variable in sorted(environ):
         if variable.startswith(_STANDARD):
-            secret = any(word in variable for word in _CREDENTIALS)
-            yield variable, _MASK if secret else re.sub(r"//[^/]*@", f"//{_MASK}@", environ[variable])
+            yield variable, MASK if is_credential(variable) else mask_text(environ[variable])

@@ -8,6 +8,7 @@ import click
 
 from recallscope.runtime.cli.group import Given
 from recallscope.runtime.config import Flag, Settings, load
+from recallscope.runtime.config.masking import mask_text
 from recallscope.runtime.recall.policy import PolicySplit
 
 __all__ = ["settings_in_force"]
@@ -35,5 +36,5 @@ def settings_in_force(context: click.Context, flags: Mapping[str, Flag] | None =
 def _assignment(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise click.UsageError(f"--set {text}: it must be KEY=VALUE, such as recall.policy=prefetch")
+        raise click.UsageError(f"--set {mask_text(text)}: it must be KEY=VALUE, such as recall.policy=prefetch")
     return key.strip(), value

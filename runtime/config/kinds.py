@@ -4,13 +4,14 @@ A value is read from text (the environment, a flag) or from a typed TOML value; 
 number only in the former.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
+
+from recallscope.runtime.config.masking import MASK
 
 __all__ = [
     "FILE",
@@ -35,7 +36,6 @@ __all__ = [
 T = TypeVar("T")
 C = TypeVar("C", bound=StrEnum)
 
-MASK = "********"
 LONGEST_TEXT = 4_096
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
@@ -212,7 +212,7 @@ def seconds(lowest: float, highest: float) -> Kind[float]:
                 raise WrongValueError from None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise WrongValueError
-        if not math.isfinite(value) or not lowest <= value <= highest:
+        if not lowest <= value <= highest:  # nor is it within when it is no number
             raise WrongValueError
         return float(value)
 

@@ -1,7 +1,7 @@
 """How the configuration is put together from its sources."""
 
 import difflib
-import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from recallscope.runtime.config.kinds import MASK, SECRET, Reading, Secret, WrongValueError
+from recallscope.runtime.config.kinds import SECRET, Reading, Secret, WrongValueError
+from recallscope.runtime.config.masking import MASK, is_credential, tell
 from recallscope.runtime.config.settings import (
     KEYS,
     SECTIONS,
@@ -28,9 +29,7 @@ __all__ = ["FILE_NAME", "Entry", "Flag", "Origin", "Settings", "Source", "load"]
 
 FILE_NAME = "recallscope.toml"
 LARGEST_FILE = 1024 * 1024
-LONGEST_TOLD = 200
 _PREFIX = "RECALLSCOPE_"
-_SECRET_WORDS = ("key", "token", "secret", "password")
 
 
 @unique
@@ -173,7 +172,8 @@ def _from_file(path: Path) -> Iterator[tuple[str, _Given]]:
         if section not in SECTIONS:
             raise _unknown(section, keys, source, tuple(SECTIONS), what="section")
         if not isinstance(keys, dict):
-            raise ConfigError(key=section, value=keys, allowed=f"a table, as in [{section}]", source=str(source))
+            told = MASK if is_credential(section) else tell(keys)
+            raise ConfigError(key=section, value=told, allowed=f"a table, as in [{section}]", source=str(source))
         for name, value in cast("dict[str, object]", keys).items():
             key = f"{section}.{name}"
             if key not in KEYS:
@@ -183,6 +183,9 @@ def _from_file(path: Path) -> Iterator[tuple[str, _Given]]:
 
 def _tables(path: Path) -> dict[str, object]:
     try:
+        mode = path.stat().st_mode  # before it is opened: to open a pipe would wait for whoever writes to it
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise _unreadable(path, "a regular file, no pipe and no device")
         with path.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
@@ -194,6 +197,8 @@ def _tables(path: Path) -> dict[str, object]:
         raise _unreadable(path, "text in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise _unreadable(path, f"TOML ({error})") from None
+    except ValueError:
+        raise _unreadable(path, "TOML with numbers and dates that are not so large") from None
     except RecursionError:
         raise _unreadable(path, "TOML that is not nested so deeply") from None
 
@@ -235,7 +240,7 @@ def _read(key: Key, given: _Given, home: Path) -> object:
     except WrongValueError:
         raise ConfigError(
             key=key.name,
-            value=MASK if key.kind is SECRET else _told(given.value),
+            value=MASK if key.kind is SECRET else tell(given.value),
             allowed=f"it must be {key.kind.allowed}",
             source=str(given.source),
         ) from None
@@ -244,16 +249,14 @@ def _read(key: Key, given: _Given, home: Path) -> object:
 def _unknown(key: str, value: object, source: Source, known: tuple[str, ...], *, what: str) -> ConfigError:
     near = difflib.get_close_matches(key, known, n=1)
     hint = f"did you mean {near[0]}?" if near else "`recallscope config` lists them"
-    told = MASK if any(word in key.lower() for word in _SECRET_WORDS) else _told(value)
-    return ConfigError(key=key, value=told, allowed=f"no such {what}; {hint}", source=str(source))
+    secret = is_credential(key) or any(_names_secret(name) for name in near)
+    return ConfigError(
+        key=key, value=MASK if secret else tell(value), allowed=f"no such {what}; {hint}", source=str(source)
+    )
 
 
-def _told(value: object) -> object:
-    if not isinstance(value, str):
-        return str(value) if isinstance(value, Path) else value
-    without_user = re.sub(r"//.*@", f"//{MASK}@", value, flags=re.DOTALL)
-    without_query = re.sub(r"(://[^?]*\?).*", rf"\g<1>{MASK}", without_user, flags=re.DOTALL)
-    return without_query if len(without_query) <= LONGEST_TOLD else without_query[:LONGEST_TOLD] + "…"
+def _names_secret(name: str) -> bool:
+    return any(key.kind is SECRET and name in {key.name, key.variable} for key in KEYS.values())
 
 
 def _fall_back(values: dict[str, Any], sources: dict[str, Source]) -> None:

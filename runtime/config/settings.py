@@ -161,6 +161,10 @@ class SessionSettings:
     """The conversation."""
 
     workspace: Path = _key(FOLDER, ".", "the folder that tools are confined to")
+    max_turns: int | None = _key(optional_whole(1_000_000), "0", "the most turns of one session; 0: no limit")
+    max_tokens: int | None = _key(
+        optional_whole(1_000_000_000), "0", "the tokens, in and out, after which a session sends no more; 0: no limit"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +183,6 @@ class TelemetrySettings:
     metrics_port: int = _key(
         whole(0, 65_535), "9464", "its port; 0: any free one", standard="OTEL_EXPORTER_PROMETHEUS_PORT"
     )
-    content: bool = _key(SWITCH, "false", "put prompts, notes and tool arguments into traces")
 
 
 SECTIONS: Mapping[str, type[Any]] = {

@@ -41,6 +41,9 @@ def test_json_is_one_object(run: Run) -> None:
             "RECALLSCOPE_RECALL_CEILING_SECONDS": "0.05",
             "OTEL_EXPORTER_OTLP_ENDPOINT": "http://user:sk-secret@127.0.0.1:4318",
             "OTEL_EXPORTER_OTLP_HEADERS": "authorization=sk-secret",
+            "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://u:p/w@h/?token=sk-secret",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://h/?token=sk-secret",
+            "OTEL_RESOURCE_ATTRIBUTES": "a=1,token=sk-secret",
         },
     )
     told: dict[str, Any] = json.loads(done.stdout)
@@ -55,6 +58,9 @@ def test_json_is_one_object(run: Run) -> None:
     assert told["opentelemetry"] == {
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://********@127.0.0.1:4318",
         "OTEL_EXPORTER_OTLP_HEADERS": "********",
+        "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://********@h/?********",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://h/?********",
+        "OTEL_RESOURCE_ATTRIBUTES": "a=1,token=********",
     }
 
 

@@ -1,5 +1,6 @@
 """The configuration is put together from its sources by strength, and every mistake names its source."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallscope.runtime.config import Flag, Metrics, Origin, Secret, Selector, Settings, Source, load
+from recallscope.runtime.config.masking import mask_text
 from recallscope.runtime.config.settings import KEYS
 from recallscope.runtime.errors import ConfigError
 
@@ -362,6 +364,90 @@ def test_credentials_never_show(cwd: Path, home: Path) -> None:
     assert settings.model.api_key is not None
     assert settings.model.api_key.value == SECRET
     assert [text for text in shown if SECRET in text] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[openai]\napi_key = "{SECRET}"',
+        f'[openai]\nname = ["{SECRET}"]',
+        f'[[model]]\napi_key = "{SECRET}"',
+        f'api_key = "{SECRET}"',
+        f'model = "Bearer {SECRET}"',
+        f'[model]\nbase_url = {{api_key = "{SECRET}"}}',
+        f'[model]\nbase_url = "user:{SECRET}@h"',
+        f'[model]\nbase_url = "http://u:p/{SECRET}@h"',
+        f'[model]\nbase_url = "http://h/#{SECRET}"',
+        f'[model]\nheaders = {{authorization = "Bearer {SECRET}"}}',
+        f'[model]\nauthorization = "Bearer {SECRET}"',
+        f'[model]\napi_kye = "{SECRET}"',
+        f'[model]\nextra = "token={SECRET}, x=1"',
+        f'[memory]\nbase_dir = [{{password = "{SECRET}"}}]',
+        f'[agent]\nname = "\\nauthorization: Bearer {SECRET}"',
+    ],
+)
+def test_no_mistake_in_a_file_gives_a_credential_away(cwd: Path, home: Path, text: str) -> None:
+    """Whatever is wrong with a file, the error about it holds no credential: tables and lists are told by kind."""
+    _write(cwd / "recallscope.toml", text)
+
+    assert SECRET not in _error(cwd, home)
+
+
+def test_a_table_is_told_by_its_kind(cwd: Path, home: Path) -> None:
+    """An error shows of a table or a list only that it is one."""
+    file = _write(cwd / "recallscope.toml", "[model]\nname = {a = 1}\n")
+    table = _error(cwd, home)
+    _write(file, "[model]\nname = [1]\n")
+
+    assert table.startswith(f"model.name = a table (from {file}) is not allowed")
+    assert _error(cwd, home).startswith(f"model.name = a list (from {file}) is not allowed")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("http://u:p/w@h/v1", "http://********@h/v1"),
+        ("http://h/?token=X&b=Y", "http://h/?********"),
+        ("h/v1?key=X", "h/v1?********"),
+        ("u:p@h", "********@h"),
+        ("a=1,api-token=X,b=2", "a=1,api-token=********,b=2"),
+        ("Authorization: Bearer X", "Authorization: ******** ********"),
+        ("http://h:4318/v1", "http://h:4318/v1"),
+        ("why?", "why?"),
+    ],
+)
+def test_a_text_loses_its_credentials(text: str, told: str) -> None:
+    """User, password, query, schemes' credentials and settings that name one are masked; the rest stays."""
+    assert mask_text(text) == told
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 9000, "9" * 400])
+@pytest.mark.parametrize("key", ["attempts", "total_seconds", "name"])
+def test_a_huge_number_is_a_mistake_like_any_other(cwd: Path, home: Path, key: str, number: str) -> None:
+    """A number of any size is refused by an error in one short line."""
+    _write(cwd / "recallscope.toml", f"[model]\n{key} = {number}\n")
+
+    assert len(_error(cwd, home)) < 400
+
+
+@pytest.mark.parametrize("what", ["pipe", "device"])
+def test_only_a_regular_file_is_read(cwd: Path, home: Path, what: str) -> None:
+    """A pipe or a device is refused at once and never opened: nobody waits for what it may hold."""
+    path = Path("/dev/zero")
+    if what == "pipe":
+        path = cwd / "recallscope.toml"
+        os.mkfifo(path)
+    with pytest.raises(ConfigError, match="a regular file, no pipe and no device"):
+        load(environ={}, cwd=cwd, home=home, file=path)
+
+
+def test_the_limits_of_a_session(cwd: Path, home: Path) -> None:
+    """A session has no limits unless they are set; 0 is none."""
+    plain = _load(cwd, home).session
+    limited = _load(cwd, home, {"RECALLSCOPE_SESSION_MAX_TURNS": "2", "RECALLSCOPE_SESSION_MAX_TOKENS": "0"}).session
+
+    assert (plain.max_turns, plain.max_tokens) == (None, None)
+    assert (limited.max_turns, limited.max_tokens) == (2, None)
 
 
 def test_entries_hold_every_key_once_and_are_fit_for_json(cwd: Path, home: Path) -> None:

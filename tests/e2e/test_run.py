@@ -320,3 +320,25 @@ async def test_a_reader_that_leaves_early_ends_the_run_quietly(place: "Place", a
         await everything_ended(server)
 
     assert (len(process.stdout), process.stderr, (place.work / "code").read_text()) == (1, b"", "141\n")
+
+
+async def test_a_workspace_that_is_not_there_is_a_wrong_configuration(place: "Place") -> None:
+    """`run` wants a workspace that exists and says so; `config` shows what is set."""
+    environ = place.environ("http://127.0.0.1:9", RECALLSCOPE_SESSION_WORKSPACE="/nonexistent")
+    done = await place.run("run", PROMPT, environ=environ)
+    shown = await place.run("config", environ=environ)
+
+    assert (done.code, done.out, shown.code) == (2, "", 0)
+    assert done.err.startswith("recallscope: session.workspace = '/nonexistent' (from environment ")
+    assert len(done.err.splitlines()) == 1
+
+
+async def test_the_limits_of_the_session_reach_the_turn(place: "Place") -> None:
+    """A session that has used its tokens sends no more, here within its one turn."""
+    listing = Step(tool_calls=(ScriptedToolCall(name="list_directory", arguments='{"path": "."}'),))
+    async with serve(Script.of(listing, Step(answer="done"), memory_selection=SELECTION)) as server:
+        done = await place.run("run", PROMPT, environ=place.environ(server.url, RECALLSCOPE_SESSION_MAX_TOKENS="1"))
+        sends = [request.purpose for request in server.requests].count("main")
+
+    assert (done.code, sends) == (1, 1)
+    assert "the turn ended with max_tokens" in done.err
