@@ -1,12 +1,18 @@
 """Log records over OTLP: from stdlib logging through the SDK into a bounded queue. Imported when logs are exported."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from opentelemetry._logs import SeverityNumber
 from opentelemetry.context import Context
-from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs import (
+    LoggerProvider,
+    LogRecordLimits,
+    LogRecordProcessor,
+    ReadableLogRecord,
+    ReadWriteLogRecord,
+)
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.trace import NonRecordingSpan, set_span_in_context
@@ -14,11 +20,14 @@ from opentelemetry.util.types import AttributeValue
 
 from recallscope.runtime.events import OpId
 from recallscope.telemetry import names
+from recallscope.telemetry.environment import MOST, whole
 from recallscope.telemetry.export_queue import ExportQueue
+from recallscope.telemetry.exporters import telling
+from recallscope.telemetry.limits import ATTRIBUTES
 from recallscope.telemetry.logs import error_text, masked, message_of, span_context_of_record
 from recallscope.telemetry.span_table import NO_SPAN
 
-__all__ = ["LogPipeline"]
+__all__ = ["LogPipeline", "log_limits"]
 
 CAPACITY: Final = 4_096
 BATCH: Final = 512
@@ -36,19 +45,37 @@ class LogPipeline:
     """The logger provider, the handler that feeds it, and the queue to the collector."""
 
     def __init__(
-        self, exporter: LogRecordExporter, resource: Resource, *, delay: float, context_of: Callable[[OpId], Context]
+        self,
+        exporter: LogRecordExporter,
+        resource: Resource,
+        *,
+        delay: float,
+        limits: LogRecordLimits,
+        context_of: Callable[[OpId], Context],
     ) -> None:
         self.queue: ExportQueue[ReadableLogRecord] = ExportQueue(
-            lambda records: exporter.export(records) is LogRecordExportResult.SUCCESS,
+            telling(exporter.export, LogRecordExportResult.SUCCESS),
             signal=names.LOGS,
             capacity=CAPACITY,
             batch=BATCH,
             delay=delay,
         )
         self.close_exporter: Callable[[], None] = exporter.shutdown
-        provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
+        provider = LoggerProvider(resource=resource, shutdown_on_exit=False, log_record_limits=limits)
         provider.add_log_record_processor(_LogQueueProcessor(self.queue))
         self.handler = _OtlpHandler(provider, context_of)
+
+
+def log_limits(environ: Mapping[str, str]) -> LogRecordLimits:
+    """Return the limits of log records; a value that is none is a warning and the default."""
+    attributes = whole(environ, "OTEL_ATTRIBUTE_COUNT_LIMIT", ATTRIBUTES)
+    length = whole(environ, "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", MOST)
+    return LogRecordLimits(
+        max_attributes=attributes,
+        max_attribute_length=length,
+        max_log_record_attributes=whole(environ, "OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT", attributes),
+        max_log_record_attribute_length=whole(environ, "OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT", length),
+    )
 
 
 class _OtlpHandler(logging.Handler):

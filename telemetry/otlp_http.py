@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -10,36 +11,41 @@ from opentelemetry.sdk._logs.export import LogRecordExporter
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
 from opentelemetry.sdk.trace.export import SpanExporter
 
+from recallscope.telemetry.exporters import REFUSALS
 from recallscope.telemetry.metric_export import MetricFlow
+from recallscope.telemetry.settings import ExportPlan
 
 __all__ = ["log_exporter", "metric_exporter", "span_exporter"]
 
 
 class _MetricExporter(OTLPMetricExporter):
-    def __init__(self, timeout: float | None, flow: MetricFlow) -> None:
-        super().__init__(timeout=timeout)
+    def __init__(self, plan: ExportPlan, flow: MetricFlow) -> None:
+        super().__init__(timeout=plan.timeout, compression=Compression(plan.compression))
         self._flow = flow
 
     def export(
         self, metrics_data: MetricsData, timeout_millis: float | None = 10_000, **kwargs: Any
     ) -> MetricExportResult:
         self._flow.begin(metrics_data)
-        result = super().export(  # pyright: ignore[reportUnknownMemberType]  # the SDK leaves **kwargs open
-            metrics_data, timeout_millis, **kwargs
-        )
+        try:
+            result = super().export(  # pyright: ignore[reportUnknownMemberType]  # the SDK leaves **kwargs open
+                metrics_data, timeout_millis, **kwargs
+            )
+        except REFUSALS:
+            result = MetricExportResult.FAILURE
         return self._flow.end(result)
 
 
-def span_exporter(timeout: float | None, meters: MeterProvider | None) -> SpanExporter:
-    """Make the exporter of spans; `timeout` is seconds for one export, None: as the variables say."""
-    return OTLPSpanExporter(timeout=timeout, meter_provider=meters)
+def span_exporter(plan: ExportPlan, meters: MeterProvider | None) -> SpanExporter:
+    """Make the exporter of spans."""
+    return OTLPSpanExporter(timeout=plan.timeout, compression=Compression(plan.compression), meter_provider=meters)
 
 
-def metric_exporter(timeout: float | None, flow: MetricFlow) -> MetricExporter:
+def metric_exporter(plan: ExportPlan, flow: MetricFlow) -> MetricExporter:
     """Make the exporter of metrics, which counts in `flow`."""
-    return _MetricExporter(timeout, flow)
+    return _MetricExporter(plan, flow)
 
 
-def log_exporter(timeout: float | None, meters: MeterProvider | None) -> LogRecordExporter:
+def log_exporter(plan: ExportPlan, meters: MeterProvider | None) -> LogRecordExporter:
     """Make the exporter of log records."""
-    return OTLPLogExporter(timeout=timeout, meter_provider=meters)
+    return OTLPLogExporter(timeout=plan.timeout, compression=Compression(plan.compression), meter_provider=meters)

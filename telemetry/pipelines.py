@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Mapping
 
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import (
@@ -14,18 +13,21 @@ from opentelemetry.sdk.metrics import (
     ObservableGauge,
     ObservableUpDownCounter,
 )
-from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import MetricExporter, MetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
-from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 from recallscope.telemetry import names
+from recallscope.telemetry.environment import number, whole
 from recallscope.telemetry.export_queue import ExportQueue, SpanQueueProcessor
+from recallscope.telemetry.exporters import exporter_of, telling
 from recallscope.telemetry.flow import Flow
+from recallscope.telemetry.limits import exemplar_filter, span_limits
 from recallscope.telemetry.metric_export import MetricFlow
 from recallscope.telemetry.readers import PullReader
-from recallscope.telemetry.settings import ExportPlan, Protocol, TelemetrySettings, number, plan_export
+from recallscope.telemetry.settings import TelemetrySettings, plan_export
 
 __all__ = ["MetricPipeline", "TracePipeline"]
 
@@ -38,8 +40,6 @@ CARDINALITY_LIMITS: dict[type, int] = {
 }
 """Series per instrument; what comes after goes into one series labelled `otel.metric.overflow`."""
 
-ATTRIBUTE_LENGTH = 4_096
-
 
 class TracePipeline:
     """The tracer provider, and the queue to the collector if one is configured."""
@@ -51,21 +51,21 @@ class TracePipeline:
             resource=resource,
             shutdown_on_exit=False,
             meter_provider=meters or NoOpMeterProvider(),
-            span_limits=SpanLimits(
-                max_attribute_length=None if "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT" in environ else ATTRIBUTE_LENGTH
-            ),
+            span_limits=span_limits(environ),
         )
         self.queue: ExportQueue[ReadableSpan] | None = None
         self._close_exporter: Callable[[], None] = lambda: None
         plan = plan_export(environ, "TRACES", by_default=True)
         if plan is None:
             return
-        exporter = otlp(plan).span_exporter(plan.timeout, meters)
+        exporter: SpanExporter | None = exporter_of(plan, environ, lambda otlp: otlp.span_exporter(plan, meters))
+        if exporter is None:
+            return
         self.queue = ExportQueue(
-            lambda spans: exporter.export(spans) is SpanExportResult.SUCCESS,
+            telling(exporter.export, SpanExportResult.SUCCESS),
             signal=names.TRACES,
-            capacity=round(number(environ, "OTEL_BSP_MAX_QUEUE_SIZE", 8_192)),
-            batch=round(number(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)),
+            capacity=whole(environ, "OTEL_BSP_MAX_QUEUE_SIZE", 8_192, least=1),
+            batch=whole(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512, least=1),
             delay=number(environ, "OTEL_BSP_SCHEDULE_DELAY", 1_000) / 1_000,
         )
         self._close_exporter = exporter.shutdown
@@ -96,17 +96,32 @@ class MetricPipeline:
         self._thread: threading.Thread | None = None
         self.scraped = PullReader(cardinality_limits=CARDINALITY_LIMITS) if settings.serve_metrics else None
         readers: list[MetricReader] = [self.scraped] if self.scraped is not None else []
-        plan = plan_export(settings.environ, "METRICS", by_default=True)
-        if plan is not None:
-            self._flow = MetricFlow()
-            exporter = PeriodicExportingMetricReader(
-                otlp(plan).metric_exporter(plan.timeout, self._flow),
-                export_interval_millis=number(settings.environ, "OTEL_METRIC_EXPORT_INTERVAL", 15_000),
-                cardinality_limits=CARDINALITY_LIMITS,
+        exporting = self._exporting_reader(settings.environ)
+        if exporting is not None:
+            readers.append(exporting)
+        self.provider: MeterProvider | None = None
+        if readers:
+            self.provider = MeterProvider(
+                metric_readers=readers,
+                resource=resource,
+                shutdown_on_exit=False,
+                exemplar_filter=exemplar_filter(settings.environ),
             )
-            readers.append(exporter)
-        self.provider = (
-            MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False) if readers else None
+
+    def _exporting_reader(self, environ: Mapping[str, str]) -> MetricReader | None:
+        plan = plan_export(environ, "METRICS", by_default=True)
+        if plan is None:
+            return None
+        flow = MetricFlow()
+        exporter: MetricExporter | None = exporter_of(plan, environ, lambda otlp: otlp.metric_exporter(plan, flow))
+        if exporter is None:
+            return None
+        self._flow = flow
+        return PeriodicExportingMetricReader(
+            exporter,
+            export_interval_millis=number(environ, "OTEL_METRIC_EXPORT_INTERVAL", 15_000),
+            export_timeout_millis=number(environ, "OTEL_METRIC_EXPORT_TIMEOUT", 30_000),
+            cardinality_limits=CARDINALITY_LIMITS,
         )
 
     def start_closing(self, timeout: float) -> None:
@@ -126,19 +141,6 @@ class MetricPipeline:
     def flows(self) -> tuple[Flow, ...]:
         """Say what became of the exported points."""
         return (self._flow.flow(ended=self._ended),) if self._flow is not None else ()
-
-
-def otlp(plan: ExportPlan) -> ModuleType:
-    """Return the module that makes exporters for the plan's protocol."""
-    match plan.protocol:
-        case Protocol.HTTP:
-            from recallscope.telemetry import otlp_http  # noqa: PLC0415 - costly, only when an endpoint is set
-
-            return otlp_http
-        case Protocol.GRPC:
-            from recallscope.telemetry import otlp_grpc  # noqa: PLC0415 - costly, only when gRPC is asked for
-
-            return otlp_grpc
 
 
 def _sampler(settings: TelemetrySettings) -> Sampler | None:

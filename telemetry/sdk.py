@@ -1,7 +1,7 @@
 """Puts telemetry together for one process: observers, providers, exporters, `/metrics`, journal, logs.
 
-Nothing here is global but the log handlers, and those go when the `with` block ends, which takes at most 5 s whatever
-the collector does.
+Nothing here is global but the log handlers, which go when the `with` block ends (within 5 s, whatever the collector
+does), and, if something is exported, the level of the exporters' own log, which stays.
 """
 
 import logging
@@ -22,18 +22,22 @@ from recallscope.runtime.events import Event, OpId
 from recallscope.telemetry import names
 from recallscope.telemetry.anchor import Anchor
 from recallscope.telemetry.deferred import DeferredObserver
+from recallscope.telemetry.environment import number
+from recallscope.telemetry.exporters import exporter_of
 from recallscope.telemetry.flow import Flow
 from recallscope.telemetry.instruments import ExemplarHistogram, Labels, observe_counter
 from recallscope.telemetry.journal import Journal
 from recallscope.telemetry.logs import JsonHandler
 from recallscope.telemetry.loop_lag import LoopLag
 from recallscope.telemetry.metrics import MetricObserver
-from recallscope.telemetry.pipelines import MetricPipeline, TracePipeline, otlp
-from recallscope.telemetry.settings import TelemetrySettings, number, plan_export
+from recallscope.telemetry.pipelines import MetricPipeline, TracePipeline
+from recallscope.telemetry.settings import TelemetrySettings, plan_export
 from recallscope.telemetry.span_table import NO_SPAN
 from recallscope.telemetry.spans import SpanObserver
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk._logs.export import LogRecordExporter
+
     from recallscope.telemetry.log_export import LogPipeline
 
 __all__ = ["ObserverState", "Telemetry", "TelemetrySettings", "open_telemetry"]
@@ -155,11 +159,16 @@ class Telemetry:
         plan = plan_export(settings.environ, "LOGS", by_default=False)
         if plan is None:
             return None
-        from recallscope.telemetry.log_export import LogPipeline  # noqa: PLC0415 - only when logs are exported
+        from recallscope.telemetry.log_export import LogPipeline, log_limits  # noqa: PLC0415 - only when logs are exported
 
-        delay = number(settings.environ, "OTEL_BLRP_SCHEDULE_DELAY", 1_000) / 1_000
-        exporter = otlp(plan).log_exporter(plan.timeout, metrics.provider)
-        logs = LogPipeline(exporter, resource, delay=delay, context_of=self._context_of)
+        environ = settings.environ
+        exporter: LogRecordExporter | None = exporter_of(
+            plan, environ, lambda otlp: otlp.log_exporter(plan, metrics.provider)
+        )
+        if exporter is None:
+            return None
+        delay = number(environ, "OTEL_BLRP_SCHEDULE_DELAY", 1_000) / 1_000
+        logs = LogPipeline(exporter, resource, delay=delay, limits=log_limits(environ), context_of=self._context_of)
         self._flows.append(lambda: (logs.queue.flow(),))
         stack.enter_context(_logging_to(logs.handler, settings.log_level))
         return logs
@@ -205,20 +214,7 @@ class Telemetry:
 def open_telemetry(settings: TelemetrySettings) -> Generator[Telemetry]:
     """Open telemetry for one process; leaving the block takes at most 5 s, whatever the collector does."""
     with ExitStack() as stack:
-        stack.enter_context(_quiet_exporters())
         yield Telemetry(settings, stack)
-
-
-@contextmanager
-def _quiet_exporters() -> Generator[None]:
-    """Keep the exporters from logging each failed attempt: `ExportQueue` says once that they fail, and counts."""
-    logger = logging.getLogger("opentelemetry.exporter")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 @contextmanager

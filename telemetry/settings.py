@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from recallscope.runtime.events import PolicyName
+from recallscope.telemetry.environment import choice, number
 
 __all__ = ["ExportPlan", "Protocol", "TelemetrySettings", "plan_export"]
 
@@ -63,7 +64,9 @@ class TelemetrySettings:
         host = self.metrics_host or self.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or DEFAULT_METRICS_HOST
         port = self.metrics_port
         if port is None:
-            port = round(number(self.environ, "OTEL_EXPORTER_PROMETHEUS_PORT", DEFAULT_METRICS_PORT, least=0))
+            port = round(
+                number(self.environ, "OTEL_EXPORTER_PROMETHEUS_PORT", DEFAULT_METRICS_PORT, least=0, most=65_535)
+            )
         return host, port
 
     @property
@@ -85,24 +88,35 @@ class Protocol(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """How one signal is exported: over what, and how long one export may take (None: the variables say)."""
+    """How one signal (`TRACES`, `METRICS`, `LOGS`) is exported.
 
+    Attributes:
+        signal: which one.
+        protocol: over what.
+        timeout: seconds that one export may take.
+        compression: `none`, `gzip`, or over HTTP `deflate`.
+    """
+
+    signal: str
     protocol: Protocol
-    timeout: float | None
+    timeout: float
+    compression: str
 
 
 def plan_export(environ: Mapping[str, str], signal: str, *, by_default: bool) -> ExportPlan | None:
     """Read the standard variables for `signal` (`TRACES`, `METRICS`, `LOGS`); None: it is not exported.
 
     A signal is exported when its exporter is `otlp`, or, with `by_default`, when an endpoint is set and no exporter
-    is named. A value that this runtime does not know is a warning, never an error.
+    is named. A value that this runtime does not know is a warning, never an error; of a list, the known ones count.
     """
-    exporter = environ.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
+    said = environ.get(f"OTEL_{signal}_EXPORTER", "").lower()
+    exporters = {name for part in said.split(",") if (name := part.strip())}
+    exported = "otlp" in exporters
+    for name in sorted(exporters - {"otlp", "none"}):
+        outcome = "only otlp is used" if exported else "nothing is exported"
+        _log.warning("OTEL_%s_EXPORTER=%s is not known here: use otlp or none; %s", signal, name, outcome)
     endpoint = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
-    if exporter not in {"", "otlp", "none"}:
-        _log.warning("OTEL_%s_EXPORTER=%s is not known here: use otlp or none; nothing is exported", signal, exporter)
-        return None
-    if exporter == "none" or (exporter == "" and not (by_default and endpoint)):
+    if not (exported or (not exporters and by_default and endpoint)):
         return None
     named = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL") or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or ""
     try:
@@ -110,20 +124,12 @@ def plan_export(environ: Mapping[str, str], signal: str, *, by_default: bool) ->
     except ValueError:
         _log.warning("OTEL_EXPORTER_OTLP_PROTOCOL=%s is not known here: use grpc or http/protobuf (used now)", named)
         protocol = Protocol.HTTP
-    said = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_TIMEOUT") or environ.get("OTEL_EXPORTER_OTLP_TIMEOUT")
-    return ExportPlan(protocol, None if said else DEFAULT_EXPORT_TIMEOUT_SECONDS)
+    timeout = number(environ, _of(environ, signal, "TIMEOUT"), DEFAULT_EXPORT_TIMEOUT_SECONDS, least=0.001)
+    known = ("none", "gzip", "deflate") if protocol is Protocol.HTTP else ("none", "gzip")
+    return ExportPlan(signal, protocol, timeout, choice(environ, _of(environ, signal, "COMPRESSION"), known))
 
 
-def number(environ: Mapping[str, str], key: str, default: float, *, least: float = 1) -> float:
-    """Return the number in variable `key`; `default` with a warning if it is none or below `least`."""
-    text = environ.get(key, "").strip()
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not value >= least:
-        _log.warning("%s=%s is no number from %g upward: %g is used", key, text, least, default)
-        return default
-    return value
+def _of(environ: Mapping[str, str], signal: str, what: str) -> str:
+    """Name the variable that says `what` for `signal`: its own if it is set, else the one for all."""
+    own = f"OTEL_EXPORTER_OTLP_{signal}_{what}"
+    return own if environ.get(own) else f"OTEL_EXPORTER_OTLP_{what}"

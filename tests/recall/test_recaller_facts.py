@@ -129,16 +129,10 @@ async def test_the_facts_of_a_whole_recall(
 @pytest.mark.parametrize("found", [[A], []], ids=["found", "empty"])
 @pytest.mark.parametrize("policy", [PolicyName.TIERED, PolicyName.DEADLINE, PolicyName.PREFETCH])
 async def test_the_close_says_when_the_fast_result_came(
-    policy: PolicyName,
-    found: list[Note],
-    make_recaller: MakeRecaller,
-    choosing: Choosing,
-    recorder: EventRecorder,
-    tasks: TaskGroup,
+    policy: PolicyName, found: list[Note], make_recaller: MakeRecaller, recorder: EventRecorder, tasks: TaskGroup
 ) -> None:
     """The time to the fast result is that of its event, whether or not it was published or found anything."""
-    memory = FakeMemory(fast=found, candidates=[B], delay=0.25)
-    recaller = make_recaller(policy, memory, choosing(1, after=0.5))
+    recaller = make_recaller(policy, FakeMemory(fast=found, candidates=[B], delay=0.25))
     begin(recaller, tasks)
     await anyio.sleep(1.0)
     await recaller.finish(Cause.TURN_END)

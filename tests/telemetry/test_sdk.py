@@ -360,8 +360,96 @@ def test_wrong_values_are_warnings(
 
     assert "OTEL_TRACES_EXPORTER=console is not known here: use otlp or none; nothing is exported" in messages
     assert any(message.startswith("OTEL_EXPORTER_OTLP_PROTOCOL=http/json is not known here") for message in messages)
-    assert "OTEL_METRIC_EXPORT_INTERVAL=soon is no number from 1 upward: 15000 is used" in messages
+    assert "OTEL_METRIC_EXPORT_INTERVAL=soon is no number from 1 to 2147483647: 15000 is used" in messages
     assert _settings(environ).metrics_address == ("127.0.0.1", 9464)
+
+
+def test_of_a_list_of_exporters_the_known_ones_count(
+    receiver: OtlpReceiver, exporting: Callable[[dict[str, str]], dict[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """`otlp,console` exports over OTLP, and tells that `console` is not known."""
+    environ = exporting(receiver.environ(OTEL_METRICS_EXPORTER="otlp, console"))
+    with open_telemetry(_settings(environ)) as telemetry:
+        _feed(telemetry, golden_turn())
+
+    assert "recallscope.recall.turns" in receiver.metrics()
+    assert [record.getMessage() for record in caplog.records] == [
+        "OTEL_METRICS_EXPORTER=console is not known here: use otlp or none; only otlp is used"
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=abc",
+        "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT=-1",
+        "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT=x",
+        "OTEL_ATTRIBUTE_COUNT_LIMIT=nan",
+        "OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT=x",
+        "OTEL_BSP_MAX_QUEUE_SIZE=inf",
+        "OTEL_BSP_SCHEDULE_DELAY=1e300",
+        "OTEL_BLRP_SCHEDULE_DELAY=nan",
+        "OTEL_METRIC_EXPORT_INTERVAL=x",
+        "OTEL_METRIC_EXPORT_TIMEOUT=x",
+        "OTEL_METRICS_EXEMPLAR_FILTER=some",
+        "OTEL_EXPORTER_OTLP_TIMEOUT=abc",
+        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=abc",
+        "OTEL_EXPORTER_OTLP_COMPRESSION=zip",
+        "OTEL_EXPORTER_OTLP_METRICS_COMPRESSION=zip",
+        "OTEL_TRACES_SAMPLER=some",
+        "OTEL_RESOURCE_ATTRIBUTES=no pair",
+        "OTEL_EXPORTER_OTLP_HEADERS=no pair",
+    ],
+)
+def test_nonsense_is_told_and_everything_arrives(
+    nonsense: str,
+    protocol: str,
+    receiver: OtlpReceiver,
+    exporting: Callable[[dict[str, str]], dict[str, str]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A variable with a value that is none costs a warning, and no signal."""
+    name, value = nonsense.split("=")
+    environ = exporting(receiver.environ(protocol, OTEL_LOGS_EXPORTER="otlp", **{name: value}))
+    with open_telemetry(_settings(environ)) as telemetry:
+        _feed(telemetry, golden_turn())
+
+    assert value in caplog.text
+    assert [flow.lost_items for flow in telemetry.statistics()] == [0, 0, 0, 0]
+    assert len(receiver.spans()) == 6
+    assert "recallscope.recall.turns" in receiver.metrics()
+
+
+def test_an_exporter_that_refuses_its_variables_is_left_out(
+    receiver: OtlpReceiver, exporting: Callable[[dict[str, str]], dict[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning names the variables, not their values; the other signals are exported."""
+    wrong = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://[secret"}
+    environ = exporting(receiver.environ("grpc", **wrong))
+    with open_telemetry(_settings(environ)) as telemetry:
+        _feed(telemetry, golden_turn())
+
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("traces are not exported: wrong value in one of OTEL_EXPORTER_OTLP_ENDPOINT, ")
+    assert "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" in told
+    assert "secret" not in told
+    assert [flow.signal for flow in telemetry.statistics()] == ["metrics", "events"]
+    assert "recallscope.recall.turns" in receiver.metrics()
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_headers_that_cannot_be_sent_are_losses(
+    protocol: str, receiver: OtlpReceiver, exporting: Callable[[dict[str, str]], dict[str, str]]
+) -> None:
+    """What only the export refuses ends no thread: it is counted as lost."""
+    environ = exporting(receiver.environ(protocol, OTEL_EXPORTER_OTLP_HEADERS="x-name=a%0Ab"))
+    with open_telemetry(_settings(environ)) as telemetry:
+        _feed(telemetry, golden_turn())
+    lost = {flow.signal: flow.lost for flow in telemetry.statistics()}
+
+    assert dict(lost["traces"])[names.LOST_EXPORT_FAILED] == 6
+    assert dict(lost["metrics"])[names.LOST_EXPORT_FAILED] > 0
 
 
 def test_settings_win_over_the_variables_of_the_page() -> None:
@@ -439,6 +527,23 @@ def test_a_collector_that_is_in_trouble_costs_five_seconds_at_most(
     assert (flows["traces"].exported, flows["traces"].lost_items) == (0, 1800)
     assert flows["metrics"].lost_items > 0
     assert errors.count("telemetry was lost") == 1
+
+
+def test_nonsense_that_the_sdk_reads_as_it_is_imported_ends_no_process() -> None:
+    """The SDK raises while it is imported if this one is no number; here it is a warning."""
+    _, _, errors = _leave({"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "abc"})
+
+    assert errors == "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=abc is no number from 0 to 2147483647: 128 is used\n"
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_exporters_are_quiet_to_the_end(protocol: str, receiver: OtlpReceiver) -> None:
+    """Threads of exporters that outlive telemetry write nothing of their own."""
+    receiver.behaviour = Behaviour.UNAVAILABLE
+    _, _, errors = _leave(receiver.environ(protocol, OTEL_EXPORTER_OTLP_TIMEOUT="30"))
+
+    assert [line for line in errors.splitlines() if "export" not in line and "telemetry was lost" not in line] == []
+    assert "retry" not in errors
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
