@@ -2,7 +2,7 @@
 
 import sys
 
-from recallscope.runtime.cli.main import main
+from recallscope.runtime.cli.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

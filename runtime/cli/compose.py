@@ -208,7 +208,8 @@ def _client(settings: Settings, name: str, *, small: bool, headers: TraceHeaders
         api_key=key.value if key is not None else None,
         trace_headers=headers,
         connect_timeout=model.connect_seconds,
-        read_timeout=max(model.first_byte_seconds, model.silence_seconds),
+        first_byte_timeout=model.first_byte_seconds,
+        read_timeout=model.silence_seconds,
     )
 
 

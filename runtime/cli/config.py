@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import click
 
+from recallscope.runtime.cli.output import for_stdout
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Settings
 from recallscope.runtime.config.masking import MASK, is_credential, mask_text
@@ -24,7 +25,8 @@ def config(context: click.Context, as_json: bool) -> None:
     """Print the configuration in force and where each value came from."""
     settings = settings_in_force(context)
     standard = dict(_standard(os.environ))
-    click.echo(json.dumps(_object(settings, standard), indent=2) if as_json else _table(settings, standard))
+    text = json.dumps(_object(settings, standard), indent=2) if as_json else _table(settings, standard)
+    click.echo(for_stdout(text))
 
 
 def _object(settings: Settings, standard: Mapping[str, str]) -> dict[str, object]:

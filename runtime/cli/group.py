@@ -5,18 +5,15 @@ command needs (the model client, OpenTelemetry, rich) is imported by the command
 """
 
 import importlib
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-__all__ = ["READER_LEFT", "Given", "LazyCommand", "LazyGroup", "discard_stdout"]
+from recallscope.runtime.cli.output import READER_LEFT, discard_stdout
 
-READER_LEFT = 141
-"""The exit code when the reader of stdout left: what a shell says of a program that SIGPIPE ended."""
+__all__ = ["Given", "LazyCommand", "LazyGroup"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +42,16 @@ class LazyGroup(click.Group):
         super().__init__(**settings)
         self._table = table
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the arguments; where `--help` and `--version` print, their reader may leave, too."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except BrokenPipeError:
+            discard_stdout()
+            raise click.exceptions.Exit(READER_LEFT) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a reader of stdout that leaves, as `head` does, ends it without a word."""
         try:
@@ -72,10 +79,3 @@ class LazyGroup(click.Group):
         """Write the list of commands from the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.summary) for name, lazy in self._table.items()])
-
-
-def discard_stdout() -> None:
-    """Let stdout lead nowhere: its reader has left, and Python flushes it once more at the end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)

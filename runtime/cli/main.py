@@ -4,13 +4,15 @@
 reader of stdout left, as `head` does; nothing is said about it.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import cast
 
 import click
 
 from recallscope.runtime import __version__
-from recallscope.runtime.cli.group import READER_LEFT, Given, LazyCommand, LazyGroup, discard_stdout
+from recallscope.runtime.cli.group import Given, LazyCommand, LazyGroup
+from recallscope.runtime.cli.output import READER_LEFT, StdoutError, complain, discard_stdout, guarded_stdout
 
 __all__ = ["COMMANDS", "main"]
 
@@ -37,10 +39,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with `arguments` (default: the process's) and return the exit code.
 
     A command tells its exit code by its return value or by `ctx.exit`. Errors of this package become one line on
-    stderr; any other exception is a defect and keeps its traceback.
+    stderr, and so does a stdout that takes nothing; any other exception is a defect and keeps its traceback.
     """
     try:
+        with guarded_stdout():
+            return _main(arguments)
+    except StdoutError as error:
+        complain(f"recallscope: {error.message}")
+        return FAILED
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    try:
         code = _group().main(arguments, prog_name="recallscope", standalone_mode=False)
+        sys.stdout.flush()
+    except (StdoutError, BrokenPipeError) as error:
+        return _told([error])
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except click.ClickException as error:
@@ -50,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told([error])
     except BaseExceptionGroup as group:
         # A task group wraps what its tasks raise; unwrapped, it is one of the cases above.
-        kinds: tuple[type[BaseException], ...] = (*_ours(), KeyboardInterrupt, BrokenPipeError)
+        kinds: tuple[type[BaseException], ...] = (*_ours(), KeyboardInterrupt, BrokenPipeError, StdoutError)
         ours, others = group.split(kinds)
         if others is not None or ours is None:
             raise
@@ -64,8 +78,10 @@ def _told(errors: Sequence[BaseException]) -> int:
     if any(isinstance(error, BrokenPipeError) for error in errors):
         discard_stdout()
         return READER_LEFT
+    if any(isinstance(error, StdoutError) for error in errors):
+        discard_stdout()
     for error in errors:
-        click.echo(f"recallscope: {' '.join(str(error).split())}", err=True)
+        complain(f"recallscope: {error}")
     return WRONG_USE if any(isinstance(error, _yours()) for error in errors) else FAILED
 
 

@@ -10,6 +10,7 @@ import anyio
 import click
 
 from recallscope.runtime.cli.compose import memory_roots, open_models, policy_split
+from recallscope.runtime.cli.output import for_stdout
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Flag, Settings
 from recallscope.runtime.memory.inspect import describe, describe_note
@@ -88,7 +89,7 @@ async def _recall(settings: Settings, queries: list[str], directory: Path | None
                 refined = _refined(chosen, found, observers.now() - started)
             described = describe(found, seconds, memory)
             answer = {"query": query, "fast": described.pop("fast"), "refined": refined, **described}
-            click.echo(json.dumps(answer, ensure_ascii=False) if as_json else _text(answer))
+            click.echo(for_stdout(json.dumps(answer, ensure_ascii=False) if as_json else _text(answer)))
     return 0
 
 

@@ -13,12 +13,13 @@ from anyio.abc import TaskStatus
 from recallscope.runtime.agent.session import Session
 from recallscope.runtime.agent.turn_state import AnswerText, ToolCallStarted, TurnRequest, TurnResult, Update
 from recallscope.runtime.cli.compose import observers_of, open_agent, telemetry_settings
-from recallscope.runtime.cli.group import READER_LEFT, discard_stdout
+from recallscope.runtime.cli.output import READER_LEFT, StdoutError, complain, discard_stdout, for_stdout
 from recallscope.runtime.cli.recall_line import recall_line
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Settings
-from recallscope.runtime.events import Cause, Event, RecallClosed, TurnOutcome
+from recallscope.runtime.events import Cause, Event, RecallClosed, TurnOutcome, TurnStarted
 from recallscope.runtime.lab.demo import DEMO_PROMPT, open_demo
+from recallscope.runtime.terms import PolicyName
 from recallscope.telemetry.anchor import Anchor
 from recallscope.telemetry.encode import Encoder
 from recallscope.telemetry.sdk import open_telemetry
@@ -61,39 +62,68 @@ async def _demo(context: click.Context, prompt: str, as_json: bool) -> int:
 
 
 class _Output:
-    """Stdout. A reader that leaves, as `head` does, ends what writes: nobody would see the rest."""
+    """Stdout. A reader that leaves, as `head` does, ends what writes: nobody would see the rest.
+
+    So does a stdout that fails. It is an observer that writes, which may not raise: `failure` is kept for the end.
+    """
 
     def __init__(self) -> None:
         self.left = False
+        self.failure: StdoutError | None = None
         self.stop: Callable[[], object] = bool
 
     def write(self, text: str) -> None:
-        """Write `text` at once; without a reader nothing is written, and `stop` is called."""
-        if not self.left:
+        """Write `text` at once; where nothing can be written any more, `stop` is called."""
+        if self.usable:
             try:
                 sys.stdout.write(text)
                 sys.stdout.flush()
             except BrokenPipeError:
                 self.left = True
                 discard_stdout()
-        if self.left:
+            except StdoutError as error:
+                self.failure = error
+                discard_stdout()
+        if not self.usable:
             self.stop()
+
+    @property
+    def usable(self) -> bool:
+        """Whether all that was written has been taken."""
+        return not self.left and self.failure is None
+
+
+class _Facts:
+    """Remembers of the turn what its last lines say."""
+
+    name = "command line's facts"
+
+    def __init__(self) -> None:
+        self.policy: PolicyName | None = None
+        self.recall: RecallClosed | None = None
+
+    def __call__(self, event: Event, /) -> None:
+        """Remember the turn's policy, and how the recall ended."""
+        match event:
+            case TurnStarted():
+                self.policy = event.policy
+            case RecallClosed():
+                self.recall = event
+            case _:
+                pass
 
 
 class _Told:
-    """What is told of the turn on the way: the journal's lines, or the sentence on the recall."""
+    """What is told of the turn on the way: the journal's lines, or the answer and the tools."""
 
     name = "command line"
 
     def __init__(self, output: _Output, *, as_json: bool) -> None:
         self._output = output
         self._encoder = Encoder(Anchor.now()) if as_json else None
-        self.recall: RecallClosed | None = None
 
     def __call__(self, event: Event, /) -> None:
-        """Print a line of the journal, and remember how the recall ended."""
-        if isinstance(event, RecallClosed):
-            self.recall = event
+        """Print a line of the journal."""
         if self._encoder is not None:
             self._output.write(json.dumps(self._encoder(event), ensure_ascii=False) + "\n")
 
@@ -103,9 +133,9 @@ class _Told:
             case _ if self._encoder is not None:
                 pass
             case AnswerText(text):
-                self._output.write(text)
+                self._output.write(for_stdout(text))
             case ToolCallStarted(tool=tool):
-                click.echo(f"[{tool}]", err=True)
+                complain(f"[{tool}]")
             case _:
                 pass
 
@@ -113,8 +143,9 @@ class _Told:
 async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) -> int:
     output = _Output()
     told = _Told(output, as_json=as_json)
+    facts = _Facts()
     with open_telemetry(telemetry_settings(settings, FRONT_END, serves_metrics=False, journal=journal)) as telemetry:
-        observers = observers_of(telemetry, FRONT_END, (told,))
+        observers = observers_of(telemetry, FRONT_END, (facts, told))
         async with open_agent(settings, telemetry, observers) as (agent, memory), _running(telemetry.run):
             if memory is not None:
                 with anyio.move_on_after(FIRST_SYNC_SECONDS):
@@ -126,24 +157,34 @@ async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) ->
             await session.close()
         if not output.left:
             # Before telemetry is closed, which a collector that is not there makes slow.
-            _say_end(result, told, as_json=as_json)
+            if output.usable and not as_json and result.text and not result.text.endswith("\n"):
+                output.write("\n")
+            complain(_said_of_recall(facts, settings))
+            if output.failure is None:
+                _say_end(result)
+    if output.failure is not None:
+        raise output.failure
     return READER_LEFT if output.left else _exit_code(result, interrupted)
 
 
-def _say_end(result: TurnResult, told: _Told, *, as_json: bool) -> None:
-    if not as_json and result.text and not result.text.endswith("\n"):
-        click.echo()
-    if told.recall is not None:
-        click.echo(recall_line(told.recall), err=True)
-    else:
-        click.echo("memory: no recall (it is switched off)", err=True)
+def _said_of_recall(facts: _Facts, settings: Settings) -> str:
+    if facts.recall is not None:
+        return recall_line(facts.recall)
+    if not settings.memory.enabled:
+        return "memory: no recall (memory is switched off)"
+    if facts.policy is PolicyName.OFF:
+        return "memory: no recall (it is switched off)"
+    return "memory: no recall (the turn ended before it began)"
+
+
+def _say_end(result: TurnResult) -> None:
     match result.outcome:
         case TurnOutcome.END_TURN:
             pass
         case TurnOutcome.CANCELLED:
-            click.echo("recallscope: the turn was cancelled", err=True)
+            complain("recallscope: the turn was cancelled")
         case _:
-            click.echo(f"recallscope: the turn ended with {result.outcome}{_because(result)}", err=True)
+            complain(f"recallscope: the turn ended with {result.outcome}{_because(result)}")
 
 
 def _because(result: TurnResult) -> str:

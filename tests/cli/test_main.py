@@ -11,6 +11,7 @@ import pytest
 from recallscope.runtime import __version__
 from recallscope.runtime.cli import main as entry
 from recallscope.runtime.cli.group import LazyCommand, LazyGroup
+from recallscope.runtime.cli.output import StdoutError
 from recallscope.runtime.errors import ConfigError, RecallscopeError, ScriptError, SessionClosedError
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -94,6 +95,9 @@ WRONG = ConfigError(key="a.b", value=1, allowed="2", source="here")
         (ExceptionGroup("", [ExceptionGroup("", [RecallscopeError("inner")])]), 1, ["recallscope: inner"]),
         (ExceptionGroup("", [RecallscopeError("a"), WRONG]), 2, ["recallscope: a", f"recallscope: {WRONG}"]),
         (BaseExceptionGroup("", [KeyboardInterrupt(), RecallscopeError("a")]), 130, []),
+        (StdoutError("why"), 1, ["recallscope: cannot write to stdout: why"]),
+        (ExceptionGroup("", [StdoutError("why")]), 1, ["recallscope: cannot write to stdout: why"]),
+        (RecallscopeError("evil\x1b[2J\nmemory: 9 notes"), 1, ["recallscope: evil[2J memory: 9 notes"]),
         (click.UsageError("wrong"), 2, ["Usage: recallscope end [OPTIONS]", "", "Error: wrong"]),
     ],
 )

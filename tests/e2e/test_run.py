@@ -342,3 +342,51 @@ async def test_the_limits_of_the_session_reach_the_turn(place: "Place") -> None:
 
     assert (done.code, sends) == (1, 1)
     assert "the turn ended with max_tokens" in done.err
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+async def test_a_full_stdout_ends_the_turn_with_an_error(place: "Place", arguments: tuple[str, ...]) -> None:
+    """What cannot be written ends the turn; stderr says what memory did and what was wrong; exit code 1."""
+    async with serve(Script.of(STREAM, memory_selection=SELECTION)) as server:
+        with anyio.fail_after(45):
+            command = f'exec {sys.executable} -m recallscope.runtime.cli run "$@" >/dev/full'
+            process = await anyio.run_process(
+                ["sh", "-c", command, "sh", *arguments, PROMPT],
+                check=False,
+                stderr=subprocess.PIPE,
+                cwd=place.work,
+                env=place.environ(server.url),
+            )
+        await everything_ended(server)
+
+    memory, error = process.stderr.decode().splitlines()
+    assert process.returncode == 1
+    assert memory.startswith("memory: ")
+    assert "no recall" not in memory
+    assert error == "recallscope: cannot write to stdout: No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({"RECALLSCOPE_MEMORY_ENABLED": "false"}, "memory: no recall (memory is switched off)"),
+        ({"RECALLSCOPE_RECALL_POLICY": "off"}, "memory: no recall (it is switched off)"),
+    ],
+)
+async def test_no_recall_is_told_with_its_reason(place: "Place", environ: dict[str, str], told: str) -> None:
+    """Without a recall the line says what is switched off."""
+    async with serve(Script.of(Step(answer="It is."))) as server:
+        done = await place.run("run", PROMPT, environ=place.environ(server.url, **environ))
+
+    assert (done.code, done.out, done.err) == (0, "It is.\n", f"{told}\n")
+
+
+async def test_a_tool_name_forges_no_line(place: "Place") -> None:
+    """What the model calls a tool stays in one line on stderr, without orders to the terminal."""
+    evil = Step(tool_calls=(ScriptedToolCall(name="evil\x1b[2J\nmemory: 9 notes", arguments="{}"),))
+    async with serve(Script.of(evil, Step(answer="done"), memory_selection=SELECTION)) as server:
+        done = await place.run("run", PROMPT, environ=place.environ(server.url))
+
+    lines = done.err.splitlines()
+    assert (lines[0], len(lines)) == ("[evil[2J memory: 9 notes]", 2)
+    assert "\x1b" not in done.err
