@@ -156,7 +156,6 @@ class RecallHandle:
     surfaced: frozenset[NoteVersion] = frozenset()
     budget: Budget = field(default_factory=Budget)
     fast: tuple[RecalledNote, ...] = field(default=(), init=False)
-    fast_at: float | None = field(default=None, init=False)
     settled: Settled | None = field(default=None, init=False)
     settled_at: float | None = field(default=None, init=False)
     committed: list[Delivery] = field(default_factory=list[Delivery], init=False)
@@ -180,7 +179,7 @@ class RecallHandle:
 
     # The moves
 
-    def publish_fast(self, notes: Iterable[RecalledNote], *, at: float) -> bool:
+    def publish_fast(self, notes: Iterable[RecalledNote]) -> bool:
         """Take the fast result: once, not empty, and only under a policy that delivers it."""
         self._check(Move.PUBLISH_FAST)
         if self._is_late():
@@ -189,7 +188,7 @@ class RecallHandle:
         if not self.fast_allowed or not offered:
             why = "an empty result" if self.fast_allowed else "under this policy"
             raise IllegalMoveError(move=f"{Move.PUBLISH_FAST} ({why})", state=self.state, allowed=self._allowed())
-        self.fast, self.fast_at = offered, at
+        self.fast = offered
         return True
 
     def settle(self, result: Settled, *, at: float) -> bool:

@@ -134,7 +134,7 @@ class PendingRecall:
         )
         if not self.policy.fast or not notes:
             return
-        if self.handle.publish_fast(self.render(notes), at=at):
+        if self.handle.publish_fast(self.render(notes)):
             self.deliverable.set()
         else:
             self._late(Move.PUBLISH_FAST)

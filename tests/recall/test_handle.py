@@ -41,7 +41,7 @@ def handle(
     """Make a handle of the policy `tiered` with the results that are there."""
     made = RecallHandle(fast_allowed=True, surfaced=frozenset(each.version for each in surfaced))
     if fast:
-        made.publish_fast(fast, at=0.001)
+        made.publish_fast(fast)
     if settled is not None:
         made.settle(settled, at=0.5)
     return made
@@ -87,7 +87,7 @@ def test_nothing_leads_out_of_the_end() -> None:
 
 
 def _steps(recall: RecallHandle) -> Iterator[tuple[Move, Callable[[RecallHandle], object]]]:
-    yield Move.PUBLISH_FAST, lambda it: it.publish_fast([A], at=1.0)
+    yield Move.PUBLISH_FAST, lambda it: it.publish_fast([A])
     for result in (chosen(B), chosen(), chosen(A)):
         yield Move.SETTLE, lambda it, result=result: it.settle(result, at=1.0)
     yield Move.WITHDRAW, lambda it: it.withdraw([A.version])
@@ -141,7 +141,7 @@ def test_an_empty_fast_result_is_not_published() -> None:
     recall = handle()
 
     with pytest.raises(IllegalMoveError, match=r"publish_fast \(an empty result\) is illegal in state searching"):
-        recall.publish_fast([], at=1.0)
+        recall.publish_fast([])
 
     assert recall.state is State.SEARCHING
 
@@ -151,7 +151,7 @@ def test_the_fast_result_belongs_to_one_policy() -> None:
     recall = RecallHandle(fast_allowed=False)
 
     with pytest.raises(IllegalMoveError, match="under this policy"):
-        recall.publish_fast([A], at=1.0)
+        recall.publish_fast([A])
 
     assert recall.fast == ()
 
@@ -163,7 +163,7 @@ def test_the_fast_result_comes_once(settled: Settled | None) -> None:
     before = facts(recall)
 
     with pytest.raises(IllegalMoveError):
-        recall.publish_fast([B], at=2.0)
+        recall.publish_fast([B])
 
     assert facts(recall) == before
 
@@ -308,7 +308,7 @@ def test_a_note_that_does_not_fit_is_left_out_whole() -> None:
 def test_the_budget_is_one_for_fast_and_refined() -> None:
     """Fast notes take places of the refined ones."""
     recall = RecallHandle(fast_allowed=True, budget=Budget(notes=2))
-    recall.publish_fast([A], at=0.1)
+    recall.publish_fast([A])
     recall.commit(prepared(recall), at=0.2)
     recall.settle(chosen(B, C), at=0.3)
 
@@ -391,7 +391,7 @@ def test_what_comes_late_changes_nothing_and_is_counted() -> None:
     recall.close(Cause.TURN_END)
     before = facts(recall)
     answers = [
-        recall.publish_fast([B], at=3.0),
+        recall.publish_fast([B]),
         recall.settle(chosen(B), at=3.0),
         recall.withdraw([A.version]),
         recall.commit(delivery, at=3.0),

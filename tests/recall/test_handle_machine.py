@@ -186,10 +186,10 @@ class HandleMachine(RuleBasedStateMachine):
     def publish_fast(self, notes: tuple[RecalledNote, ...]) -> None:
         """Publish a fast result."""
         if self.closed:
-            self.late(lambda: self.handle.publish_fast(notes, at=1.0), Move.PUBLISH_FAST)
+            self.late(lambda: self.handle.publish_fast(notes), Move.PUBLISH_FAST)
             return
         legal = self.oracle.tiered and bool(notes) and self.oracle.fast is None and self.oracle.refined is None
-        if self.move(Move.PUBLISH_FAST, lambda: self.handle.publish_fast(notes, at=1.0), legal=legal):
+        if self.move(Move.PUBLISH_FAST, lambda: self.handle.publish_fast(notes), legal=legal):
             self.oracle.fast = notes
 
     @rule(notes=SELECTIONS, error=ERRORS)
