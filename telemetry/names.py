@@ -27,9 +27,6 @@ BUCKETS_INFERENCE: Final = tuple(round(0.01 * 2**n, 2) for n in range(14))
 BUCKETS_INVOKE_AGENT: Final = tuple(round(0.1 * 2**n, 1) for n in range(13))
 """What the conventions' own library uses for whole agent invocations."""
 
-OTHER_TOOL: Final = "_other"
-"""The tool label of a name that no tool is registered under."""
-
 
 # Labels of our own metrics
 
@@ -308,8 +305,6 @@ EXECUTE_TOOL_DURATION: Final = histogram(
 )
 
 # Memory
-
-MEMORY_SCOPE: Final = "recallscope.memory.scope"
 
 CATALOG_NOTES: Final = gauge("recallscope.memory.catalog.notes", "{note}", "Notes in the catalog.", SCOPE_LABEL)
 CATALOG_SYNC_DURATION: Final = histogram(

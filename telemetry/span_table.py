@@ -60,7 +60,6 @@ class SpanTable:
         self._open: dict[OpId, OpenSpan] = {}
         self._ended: dict[OpId, tuple[SpanContext, int]] = {}
         self.closed_with_parent = 0
-        self.untraced = 0
 
     def open(
         self,
@@ -80,7 +79,6 @@ class SpanTable:
         if op in self._open or op in self._ended:
             return None
         if len(self._open) >= MAX_OPEN:
-            self.untraced += 1
             return None
         above = self._open.get(parent) if parent is not None else None
         links: Sequence[Link] = ()

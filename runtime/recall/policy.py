@@ -29,12 +29,12 @@ class Policy:
     """
 
     name: PolicyName
-    ceiling: float
-    fast: bool
-    points: frozenset[Point]
-    selector_limit: float | None
-    lexical_fallback: bool
-    closes_after_initial: bool
+    ceiling: float = 0.0
+    fast: bool = False
+    points: frozenset[Point] = frozenset()
+    selector_limit: float | None = None
+    lexical_fallback: bool = False
+    closes_after_initial: bool = False
 
 
 _BOTH = frozenset({Point.INITIAL, Point.TOOL_RESULT})
@@ -44,45 +44,19 @@ def policy_named(name: PolicyName, *, ceiling: float = DEFAULT_CEILING) -> Polic
     """Return the policy `name`; `ceiling` (seconds) is that of `tiered`, the other policies bring their own."""
     match name:
         case PolicyName.OFF:
-            return Policy(
-                name=name,
-                ceiling=0.0,
-                fast=False,
-                points=frozenset(),
-                selector_limit=None,
-                lexical_fallback=False,
-                closes_after_initial=False,
-            )
+            return Policy(name=name)
         case PolicyName.DEADLINE:
             return Policy(
                 name=name,
                 ceiling=DEADLINE_OUTER_LIMIT,
-                fast=False,
                 points=frozenset({Point.INITIAL}),
                 selector_limit=DEADLINE_SELECTOR_LIMIT,
-                lexical_fallback=False,
                 closes_after_initial=True,
             )
         case PolicyName.PREFETCH:
-            return Policy(
-                name=name,
-                ceiling=0.0,
-                fast=False,
-                points=_BOTH,
-                selector_limit=None,
-                lexical_fallback=True,
-                closes_after_initial=False,
-            )
+            return Policy(name=name, points=_BOTH, lexical_fallback=True)
         case PolicyName.TIERED:
-            return Policy(
-                name=name,
-                ceiling=ceiling,
-                fast=True,
-                points=_BOTH,
-                selector_limit=None,
-                lexical_fallback=True,
-                closes_after_initial=False,
-            )
+            return Policy(name=name, ceiling=ceiling, fast=True, points=_BOTH, lexical_fallback=True)
 
 
 @dataclass(frozen=True, slots=True)
