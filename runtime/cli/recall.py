@@ -79,7 +79,7 @@ async def _recall(settings: Settings, queries: list[str], directory: Path | None
         policy = policy_named(policy_split(settings).policies[0])
         refiner = Refiner(selector=selector, policy=policy, safety=settings.recall.selector_safety_seconds)
         for query in queries:
-            found, seconds = await _search(memory, query, observers)
+            found, seconds = await _search(memory, query, observers, policy.search_limit)
             refined = None
             if settings.model.name is not None:
                 started = observers.now()
@@ -93,14 +93,14 @@ async def _recall(settings: Settings, queries: list[str], directory: Path | None
     return 0
 
 
-async def _search(memory: Memory, query: str, observers: Observers) -> tuple[Found, float]:
+async def _search(memory: Memory, query: str, observers: Observers, within: float | None) -> tuple[Found, float]:
     started = observers.now()
-    found = await memory.search(query, exclude=frozenset(), recent_tools=())
+    found = await memory.search(query, exclude=frozenset(), recent_tools=(), within=within)
     return found, observers.now() - started
 
 
 def _refined(refined: Refined, found: Found, seconds: float) -> dict[str, Any]:
-    scores = {hit.note.id: hit.score for hit in (*found.fast, *found.lexical, *found.runners_up)}
+    scores = {hit.note.id: hit.score for hit in (*found.fast, *found.lexical, *(left.hit for left in found.left_out))}
     return {
         "notes": [describe_note(note, scores.get(note.id)) for note in refined.notes],
         "seconds": seconds,

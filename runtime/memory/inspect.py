@@ -22,11 +22,11 @@ def _describe_hit(hit: Hit) -> dict[str, Any]:
 def describe(found: Found, seconds: float, memory: Memory) -> dict[str, Any]:
     """Return `fast`, `runners_up` and `catalog`; `seconds` is the time from begin to the fast result.
 
-    The runners-up are the matches that the fast result left out: those above the threshold first, then those below.
+    The runners-up are the best of the notes that were looked at and left out of the fast result.
     """
     return {
         "fast": {"notes": [_describe_hit(hit) for hit in found.fast], "seconds": seconds},
-        "runners_up": [_describe_hit(hit) for hit in (*found.lexical[len(found.fast) :], *found.runners_up)],
+        "runners_up": [_describe_hit(left.hit) for left in found.left_out],
         "catalog": {
             "notes": memory.notes,
             "skipped": [{"path": skip.path, "why": skip.why} for skip in memory.skipped],

@@ -21,7 +21,7 @@ from recallscope.runtime.memory.noise import mentions
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.rank import RELATED, Field, Term, terms, threshold
 from recallscope.runtime.memory.scopes import NoteFile, Root
-from recallscope.runtime.memory.search import Found, Hit
+from recallscope.runtime.memory.search import Dropped, Found, Hit, LeftOut, Part, Source
 from recallscope.runtime.memory.tokens import QueryToken
 from recallscope.runtime.messages import NoteVersion
 
@@ -31,7 +31,7 @@ FAST = 2
 LEXICAL = 5
 CANDIDATES = 200
 RESERVE = 120
-RUNNERS_UP = 10
+LEFT_OUT = 10
 
 POSTINGS = 2_000
 """How many postings one search may read: about 1 microsecond each."""
@@ -174,39 +174,50 @@ class Lookup:
         least_bound = _LEAST_SHARE * Field.KEYWORDS.strength * max(totals.values(), default=0.0)
         wanted = [number for number, bound in totals.items() if bound >= least_bound]
         best = heapq.nlargest(_FETCHED, wanted, key=totals.__getitem__)
-        heads = self._fetch(connection, best)
-        scores = _scores(heads, words, matches)
-        ranked = [Hit(head.note, scores[number]) for number, head in heads.items()]
+        heads, dropped = self._fetch(connection, best)
+        dropped_heads = {number: head for number, (head, _) in dropped.items()}
+        parts = _parts({**heads, **dropped_heads}, words, matches)
+        ranked = _ranked(_notes(heads), parts)
         least_wanted = _LEAST_SHARE * max((hit.score for hit in ranked), default=0.0)
         ranked = [hit for hit in ranked if hit.score >= least_wanted]
-        ranked.sort(key=lambda hit: (-hit.score, -hit.note.updated, hit.note.id))
         current = [hit for hit in ranked if hit.note.superseded_by is None]
-        above = [hit for hit in current if hit.score >= least][:LEXICAL]
-        below = [hit for hit in ranked if hit.score < least or hit.note.superseded_by is not None][:RUNNERS_UP]
         numbers = {head.note.id: number for number, head in heads.items()}
-        bodies = self._bodies(connection, {numbers[hit.note.id]: hit.note for hit in (*above, *below)})
-        lexical = tuple(Hit(bodies[hit.note.id], hit.score) for hit in above if hit.note.id in bodies)
+        above = [hit for hit in current if hit.score >= least][:LEXICAL]
+        bodies = self._bodies(connection, {numbers[hit.note.id]: hit.note for hit in above})
+        lexical = tuple(replace(hit, note=bodies[hit.note.id]) for hit in above if hit.note.id in bodies)
         fast = tuple(hit for hit in lexical[:FAST] if hit.score >= RELATED * lexical[0].score)
+        delivered = {hit.note.id for hit in fast}
+        why = {head.note.id: reason for head, reason in dropped.values()}
+        left_out = [LeftOut(hit, _why(hit, lexical, least)) for hit in ranked if hit.note.id not in delivered]
+        left_out += [LeftOut(hit, why[hit.note.id]) for hit in _ranked(_notes(dropped_heads), parts)]
+        left_out.sort(key=lambda left: _order(left.hit))
         return Found(
             fast=fast,
             lexical=lexical,
             candidates=self._candidates(connection, [hit.note for hit in current], partial=matches.partial),
-            runners_up=tuple(Hit(bodies[hit.note.id], hit.score) for hit in below if hit.note.id in bodies),
+            left_out=tuple(left_out[:LEFT_OUT]),
+            threshold=least,
             partial=matches.partial,
         )
 
-    def _fetch(self, connection: Reader, numbers: Sequence[int]) -> dict[int, Head]:
-        """Return the notes with these numbers, without bodies, less those excluded and the noise of recent tools."""
+    def _fetch(
+        self, connection: Reader, numbers: Sequence[int]
+    ) -> tuple[dict[int, Head], dict[int, tuple[Head, Dropped]]]:
+        """Return the notes with these numbers, without bodies; beside them those excluded and the noise of tools."""
         found: dict[int, Head] = {}
+        dropped: dict[int, tuple[Head, Dropped]] = {}
         for number, head in self.catalog.heads(connection, numbers, self.roots).items():
             if self.exclude and head.note.note_version in self.exclude:
-                continue
-            if head.usage_note and self.tools:
-                body = connection.execute("SELECT body FROM bodies WHERE id = ?", (number,)).fetchone()
-                if mentions(replace(head.note, body=body[0] if body else ""), self.tools):
-                    continue
-            found[number] = head
-        return found
+                dropped[number] = head, Dropped.EXCLUDED
+            elif head.usage_note and self.tools and self._is_noise(connection, number, head.note):
+                dropped[number] = head, Dropped.NOISE
+            else:
+                found[number] = head
+        return found, dropped
+
+    def _is_noise(self, connection: Reader, number: int, note: Note) -> bool:
+        body = connection.execute("SELECT body FROM bodies WHERE id = ?", (number,)).fetchone()
+        return mentions(replace(note, body=body[0] if body else ""), self.tools)
 
     def _bodies(self, connection: Reader, notes: Mapping[int, Note]) -> dict[str, Note]:
         ids = ",".join(str(number) for number in notes)
@@ -226,7 +237,7 @@ class Lookup:
                 "SELECT id FROM notes WHERE root = ? ORDER BY updated DESC LIMIT ?", (root, CANDIDATES)
             )
         ]
-        newest = (head.note for head in self._fetch(connection, numbers).values())
+        newest = (head.note for head in self._fetch(connection, numbers)[0].values())
         recent = [note for note in newest if note.id not in ids and note.superseded_by is None]
         recent.sort(key=lambda note: (-note.updated, note.id))
         pairs = itertools.zip_longest(matched, recent[: CANDIDATES - len(matched)])
@@ -254,26 +265,52 @@ def _within_budget(
     return chosen
 
 
-def _scores(heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches) -> dict[int, float]:
+def _parts(heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches) -> dict[int, tuple[Part, ...]]:
     """Score notes exactly (as `rank.score`), but for words in a body alone whose list was not read."""
-    worth = {part.value + word.text: (word.text, word.worth * part.strength) for word in words for part in HEAD_FIELDS}
+    worth = {
+        part.value + word.text: (word.text, part, word.worth * part.strength) for word in words for part in HEAD_FIELDS
+    }
     wanted = frozenset(worth)
     bodies = [
         (word.text, matches.in_body[word.text], word.worth * Field.BODY.strength)
         for word in words
         if word.text in matches.in_body
     ]
-    scores: dict[int, float] = {}
+    parts: dict[int, tuple[Part, ...]] = {}
     for number, head in heads.items():
-        best: dict[str, float] = {}
+        best: dict[str, Part] = {}
         for marked in wanted & head.words:
-            word, value = worth[marked]
-            best[word] = max(value, best.get(word, 0.0))
+            word, part, value = worth[marked]
+            if word not in best or best[word].value < value:
+                best[word] = Part(Source.WORDS, value, word, part)
         for word, in_body, value in bodies:
             if number in in_body and word not in best:
-                best[word] = value
-        scores[number] = round(sum(best.values()), 4)
-    return scores
+                best[word] = Part(Source.WORDS, value, word, Field.BODY)
+        parts[number] = tuple(sorted(best.values(), key=lambda part: (-part.value, part.word)))
+    return parts
+
+
+def _notes(heads: Mapping[int, Head]) -> dict[int, Note]:
+    return {number: head.note for number, head in heads.items()}
+
+
+def _ranked(notes: Mapping[int, Note], parts: Mapping[int, tuple[Part, ...]]) -> list[Hit]:
+    hits = [Hit(note, round(sum(part.value for part in parts[n]), 4), parts[n]) for n, note in notes.items()]
+    return sorted(hits, key=_order)
+
+
+def _order(hit: Hit) -> tuple[float, float, str]:
+    """Return what sorts hits: the score, then the newer one, then always the same."""
+    return -hit.score, -hit.note.updated, hit.note.id
+
+
+def _why(hit: Hit, lexical: Sequence[Hit], least: float) -> Dropped:
+    """Say why a match is not in the fast result."""
+    if hit.note.superseded_by is not None:
+        return Dropped.SUPERSEDED
+    if hit.score < least:
+        return Dropped.THRESHOLD
+    return Dropped.UNRELATED if lexical and hit.score < RELATED * lexical[0].score else Dropped.PLACE
 
 
 def load_notes(connection: Reader, roots: Mapping[int, Root], notes: Sequence[Note]) -> tuple[Note, ...]:

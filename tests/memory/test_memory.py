@@ -34,9 +34,15 @@ Write = Callable[[str, str], Path]
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
 
 
-async def search(memory: Searchable, query: str, *exclude: NoteVersion, tools: tuple[str, ...] = ()) -> Found:
+async def search(
+    memory: Searchable,
+    query: str,
+    *exclude: NoteVersion,
+    tools: tuple[str, ...] = (),
+    within: float | None = None,
+) -> Found:
     """Search as a recall does."""
-    return await memory.search(query, exclude=frozenset(exclude), recent_tools=tools)
+    return await memory.search(query, exclude=frozenset(exclude), recent_tools=tools, within=within)
 
 
 def paths(found: Found) -> list[str]:
@@ -113,7 +119,7 @@ async def test_what_a_recall_gets(opened: Opened, write: Write) -> None:
         found = await search(memory, "deploy the billing")
         assert memory.notes == 4
     assert [(hit.note.title, hit.note.body) for hit in found.lexical] == [("Deploy to staging", "make ship")]
-    assert [hit.note.title for hit in found.runners_up] == ["Role"]
+    assert [hit.note.title for hit in (left.hit for left in found.left_out)] == ["Role"]
     assert {note.relative for note in found.candidates} == {
         "project/deploy.md",
         "project/db.md",
@@ -151,7 +157,7 @@ async def test_a_superseded_note_is_a_runner_up_at_best(opened: Opened, write: W
     async with opened() as memory:
         found = await search(memory, "canary rules")
     assert (found.fast, found.lexical, found.candidates) == ((), (), ())
-    assert [hit.note.relative for hit in found.runners_up] == ["old.md"]
+    assert [hit.note.relative for hit in (left.hit for left in found.left_out)] == ["old.md"]
 
 
 async def test_usage_notes_of_recent_tools_are_left_out(opened: Opened, write: Write) -> None:
@@ -288,9 +294,13 @@ async def test_load_gives_bodies_in_order_without_what_is_gone(opened: Opened, r
 async def test_a_deadline_makes_a_search_partial(opened: Opened, write: Write) -> None:
     """After the deadline a search returns what it has and says that it is partial."""
     some_notes(write)
-    async with opened(deadline=0.0) as memory:
-        found = await search(memory, "deploy the alembic canary to staging")
-    assert found.partial
+    async with opened() as memory:
+        query = "deploy the alembic canary to staging"
+        assert [(await search(memory, query, within=limit)).partial for limit in (0.0, 30.0, None)] == [
+            True,
+            False,
+            False,
+        ]
 
 
 async def test_a_stopped_search_ends_with_what_it_has(
