@@ -92,7 +92,6 @@ class Memory:
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
         limiter: CapacityLimiter | None = None,
-        deadline: float | None = None,
         temporary: bool = False,
     ) -> None:
         self._catalog = catalog
@@ -100,7 +99,6 @@ class Memory:
         self._observers = observers
         self._limiter = limiter or CapacityLimiter(SEARCHES_AT_ONCE)
         self._sync_limiter = CapacityLimiter(1)
-        self._deadline = deadline
         self._temporary = temporary
         self._first = anyio.Event()
         self._wake = anyio.Event()
@@ -129,27 +127,30 @@ class Memory:
         """Return what the last sync could not read as notes, in all scopes, with the reasons."""
         return tuple(skip for scope in self._scopes for skip in scope.skipped)
 
-    async def search(self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str]) -> Found:
+    async def search(
+        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+    ) -> Found:
         """Search for `query`, leaving out the versions in `exclude` and usage notes about `recent_tools`.
 
-        Cancelling interrupts the query in its thread. Before the first sync has ended this answers from what the
-        catalog holds by then.
+        After `within` seconds (None: no limit), the wait for a free thread included, the query is interrupted and what
+        it has is returned, marked `partial`. Cancelling interrupts the query in its thread. Before the first sync has
+        ended this answers from what the catalog holds by then.
 
         Raises:
             StoreUnavailableError: memory could not be read; unavailable is not empty.
         """
+        until = None if within is None else time.monotonic() + within
         lookup = Lookup(
             catalog=self._catalog,
             roots=self._readable(),
             query=query,
             exclude=exclude,
             tools=aliases(recent_tools),
-            deadline=self._deadline,
         )
         if not lookup.roots:
             return Found()
         try:
-            return await to_thread.run_sync(lookup.run, limiter=self._limiter, abandon_on_cancel=True)
+            return await to_thread.run_sync(_run, lookup, until, limiter=self._limiter, abandon_on_cancel=True)
         except StoreUnavailableError as error:
             self._unreadable(error)
             raise
@@ -341,6 +342,12 @@ class Memory:
         return await to_thread.run_sync(work, *arguments, limiter=self._sync_limiter)
 
 
+def _run(lookup: Lookup, until: float | None) -> Found:
+    if until is not None:  # the wait for a free thread counts
+        lookup.deadline = max(until - time.monotonic(), 0.0)
+    return lookup.run()
+
+
 @asynccontextmanager
 async def open_memory(
     roots: MemoryRoots,
@@ -350,14 +357,12 @@ async def open_memory(
     read_only: bool = False,
     clock: Callable[[], float] = time.time,
     limiter: CapacityLimiter | None = None,
-    deadline: float | None = None,
 ) -> AsyncGenerator[Memory, None]:
     """Open memory and keep it in step with its files for the length of the block.
 
     `catalog_path` is by default in the local cache directory (`scopes.catalog_path`); where that cannot be used, the
     catalog is a temporary file and a warning says so. `read_only` refuses every write to notes. `clock` gives seconds
-    since 1970 for the times in notes. `limiter` holds how many searches run at once. `deadline` is the number of
-    seconds after which a search returns what it has.
+    since 1970 for the times in notes. `limiter` holds how many searches run at once.
     """
     with ExitStack() as stack:
         catalog = Catalog(catalog_path or default_catalog_path(roots))
@@ -377,7 +382,6 @@ async def open_memory(
             read_only=read_only,
             clock=clock,
             limiter=limiter,
-            deadline=deadline,
             temporary=temporary,
         )
         await memory.start(rebuilt=rebuilt)

@@ -17,6 +17,12 @@ DEFAULT_CEILING = 0.1
 DEADLINE_OUTER_LIMIT = 2.5
 DEADLINE_SELECTOR_LIMIT = 1.0
 
+_SEARCH_SHARE = 0.8
+"""Of the ceiling of `tiered`: what an interrupted search has found must still be ranked and checked in time."""
+
+_SHORTEST_SEARCH = 0.05
+"""A ceiling of a few milliseconds ends the wait, not the search, whose result the tool results can still take."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -24,8 +30,9 @@ class Policy:
 
     `ceiling`: seconds that the first send may be held; 0 means not at all. `fast`: the deterministic result may be
     delivered, and ends the wait. `points`: where it delivers. `selector_limit`: seconds for the selector, None for no
-    limit of the policy's own. `lexical_fallback`: a failed selector leaves the word matches. `closes_after_initial`:
-    what is not there when the wait ends is given up.
+    limit of the policy's own. `search_limit`: seconds after which the search returns what it has, None for no limit.
+    `lexical_fallback`: a failed selector leaves the word matches. `closes_after_initial`: what is not there when the
+    wait ends is given up.
     """
 
     name: PolicyName
@@ -33,6 +40,7 @@ class Policy:
     fast: bool = False
     points: frozenset[Point] = frozenset()
     selector_limit: float | None = None
+    search_limit: float | None = None
     lexical_fallback: bool = False
     closes_after_initial: bool = False
 
@@ -41,7 +49,11 @@ _BOTH = frozenset({Point.INITIAL, Point.TOOL_RESULT})
 
 
 def policy_named(name: PolicyName, *, ceiling: float = DEFAULT_CEILING) -> Policy:
-    """Return the policy `name`; `ceiling` (seconds) is that of `tiered`, the other policies bring their own."""
+    """Return the policy `name`; `ceiling` (seconds) is that of `tiered`, the other policies bring their own.
+
+    Only `tiered` limits its search, since only there a partial result can go with the send that is held for it:
+    `deadline` needs the selector's answer and gives everything up at its outer limit, under `prefetch` nobody waits.
+    """
     match name:
         case PolicyName.OFF:
             return Policy(name=name)
@@ -56,7 +68,14 @@ def policy_named(name: PolicyName, *, ceiling: float = DEFAULT_CEILING) -> Polic
         case PolicyName.PREFETCH:
             return Policy(name=name, points=_BOTH, lexical_fallback=True)
         case PolicyName.TIERED:
-            return Policy(name=name, ceiling=ceiling, fast=True, points=_BOTH, lexical_fallback=True)
+            return Policy(
+                name=name,
+                ceiling=ceiling,
+                fast=True,
+                points=_BOTH,
+                search_limit=max(_SEARCH_SHARE * ceiling, _SHORTEST_SEARCH),
+                lexical_fallback=True,
+            )
 
 
 @dataclass(frozen=True, slots=True)

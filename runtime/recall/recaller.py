@@ -161,7 +161,10 @@ class Recaller:
     async def _search_and_refine(
         self, recall: PendingRecall, memory: Searchable, query: str, recent_tools: Sequence[str]
     ) -> None:
-        found = await outcome_of(memory.search(query, exclude=recall.handle.surfaced, recent_tools=recent_tools))
+        searched = memory.search(
+            query, exclude=recall.handle.surfaced, recent_tools=recent_tools, within=self.policy.search_limit
+        )
+        found = await outcome_of(searched)
         if isinstance(found, Exception):
             tell(f"turn {recall.turn.turn}: memory could not be searched", found)
             recall.settle(_nothing(Reason.STORE_UNAVAILABLE))

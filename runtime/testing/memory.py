@@ -39,6 +39,7 @@ class SearchCall:
     query: str
     exclude: frozenset[NoteVersion]
     recent_tools: tuple[str, ...]
+    within: float | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,9 +63,11 @@ class FakeMemory:
         """How many notes can be found."""
         return len({note.id for note in (*self.fast, *self.candidates)})
 
-    async def search(self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str]) -> Found:
-        """Answer after the delay."""
-        self.calls.append(SearchCall(query, exclude, tuple(recent_tools)))
+    async def search(
+        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+    ) -> Found:
+        """Answer after the delay, whatever `within` says: like a disk that does not answer."""
+        self.calls.append(SearchCall(query, exclude, tuple(recent_tools), within))
         await anyio.sleep(self.delay)
         if self.unavailable:
             raise StoreUnavailableError("this memory is switched off")

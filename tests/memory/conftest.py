@@ -12,7 +12,7 @@ from recallscope.runtime.memory.scopes import MemoryRoots
 from recallscope.runtime.observe import Observers
 
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
-"""Opens the memory over the test's folder, synced; takes `read_only` and `deadline`."""
+"""Opens the memory over the test's folder, synced; takes `read_only`."""
 
 
 @pytest.fixture
@@ -53,14 +53,13 @@ def opened(root: Path, catalog_file: Path, events: list[Event]) -> Opened:
     """Return a function that opens the memory and waits for its first sync; its clock stands at second 1,000."""
 
     @asynccontextmanager
-    async def open_it(*, read_only: bool = False, deadline: float | None = None) -> AsyncGenerator[Memory, None]:
+    async def open_it(*, read_only: bool = False) -> AsyncGenerator[Memory, None]:
         async with open_memory(
             MemoryRoots(project=root),
             observers=Observers([events.append]),
             catalog_path=catalog_file,
             read_only=read_only,
             clock=lambda: 1_000.0,
-            deadline=deadline,
         ) as memory:
             await memory.wait_synced()
             yield memory

@@ -40,6 +40,13 @@ def test_the_ceiling_is_configurable_for_tiered_alone() -> None:
     assert [policy_named(name, ceiling=0.3).ceiling for name in PolicyName] == [0.0, 2.5, 0.0, 0.3]
 
 
+def test_a_search_is_interrupted_where_a_send_is_held_for_it() -> None:
+    """Under `tiered` a search has four fifths of the ceiling, 50 ms at least; under the others it has no limit."""
+    assert [policy_named(name).search_limit for name in PolicyName] == [None, None, None, pytest.approx(0.08)]
+    limits = [policy_named(PolicyName.TIERED, ceiling=ceiling).search_limit for ceiling in (0.0, 0.01, 1.0)]
+    assert limits == [0.05, 0.05, 0.8]
+
+
 @pytest.mark.parametrize(
     ("text", "arms"),
     [

@@ -45,7 +45,9 @@ def begin(recaller: Recaller, tasks: TaskGroup, turn: str = "s.1", cause: Cause 
 class StubbornMemory(FakeMemory):
     """A memory whose search does not care for cancellation."""
 
-    async def search(self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str]) -> Found:
+    async def search(
+        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+    ) -> Found:
         """Answer after the delay, whatever happens."""
         with anyio.CancelScope(shield=True):
             await anyio.sleep(self.delay)

@@ -57,9 +57,11 @@ class BrokenMemory(FakeMemory):
     broken: str = "search"
     fault: Exception = RuntimeError("a bug")
 
-    async def search(self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str]) -> Found:
+    async def search(
+        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+    ) -> Found:
         """Search, or fail."""
-        found = await super().search(query, exclude=exclude, recent_tools=recent_tools)
+        found = await super().search(query, exclude=exclude, recent_tools=recent_tools, within=within)
         if self.broken == "search":
             raise self.fault
         return found

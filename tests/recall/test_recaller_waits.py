@@ -348,6 +348,22 @@ async def test_a_retry_takes_what_settled_meanwhile(
     assert went(recorder) == [(Point.INITIAL, RecallPhase.REFINED, ("project:other.md", "project:fast.md"))]
 
 
+@pytest.mark.parametrize(
+    ("policy", "within"), [(PolicyName.TIERED, 0.08), (PolicyName.PREFETCH, None), (PolicyName.DEADLINE, None)]
+)
+async def test_a_search_learns_how_long_it_may_take(
+    policy: PolicyName, within: float | None, make_recaller: MakeRecaller, tasks: TaskGroup
+) -> None:
+    """The search gets the policy's limit."""
+    memory = FakeMemory(fast=[FAST])
+    recaller = make_recaller(policy, memory)
+    begin(recaller, tasks)
+    await recaller.consume(Point.INITIAL)
+    await recaller.finish(Cause.TURN_END)
+
+    assert [call.within for call in memory.calls] == [pytest.approx(within)]
+
+
 async def test_the_query_and_what_it_leaves_out(make_recaller: MakeRecaller, tasks: TaskGroup) -> None:
     """The search gets the prompt as it was written, what stands in the conversation, and the tools used last."""
     memory = FakeMemory(fast=[FAST])
