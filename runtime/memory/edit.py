@@ -6,12 +6,11 @@ seen, stands in the catalog when it returns, and brings the generated `MEMORY.md
 
 import logging
 import os
-import re
 import time
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,8 +20,8 @@ from recallscope.runtime.errors import MemoryWriteError, NoteError, StoreUnavail
 from recallscope.runtime.events import MemoryWriteFinished, MemoryWriteStarted, OpId
 from recallscope.runtime.memory.catalog import Catalog, Changes
 from recallscope.runtime.memory.catalog_file import file_lock
-from recallscope.runtime.memory.credentials import find_credentials
-from recallscope.runtime.memory.note import MAX_NOTE_BYTES, Note, note_id, parse, render
+from recallscope.runtime.memory.draft import Draft, draft_note, free_name, rendered, vet
+from recallscope.runtime.memory.note import PINNED_FOLDER, Note, note_id, version_of
 from recallscope.runtime.memory.scopes import INDEX_NAME, Root, confined
 from recallscope.runtime.memory.store import (
     INDEX_MARK,
@@ -34,49 +33,13 @@ from recallscope.runtime.memory.store import (
     write_bytes,
 )
 from recallscope.runtime.observe import Observers, Operation
-from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
+from recallscope.runtime.terms import ScopeName
 
 __all__ = ["Draft", "Editor"]
 
 _T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
-
-_SLUG_BYTES = 80
-_MOST_NAMESAKES = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """What a note shall say; `extra` None keeps the unknown fields that the file has."""
-
-    title: str
-    body: str
-    description: str = ""
-    type: NoteType = NoteType.PROJECT
-    keywords: tuple[str, ...] = ()
-    usage_scenarios: tuple[str, ...] = ()
-    pinned: bool = False
-    superseded_by: str | None = None
-    source: NoteSource | None = None
-    evidence: str | None = None
-    extra: Mapping[str, object] | None = None
-
-    @classmethod
-    def of(cls, note: Note) -> "Draft":
-        """Return the draft that says what `note` says, to be changed with `dataclasses.replace`."""
-        return cls(
-            title=note.title,
-            body=note.body,
-            description=note.description,
-            type=note.type,
-            keywords=note.keywords,
-            usage_scenarios=note.usage_scenarios,
-            pinned=note.pinned,
-            superseded_by=note.superseded_by,
-            source=note.source,
-            evidence=note.evidence,
-        )
 
 
 class Editor:
@@ -118,7 +81,7 @@ class Editor:
         async with self._lock:
             where = relative
             if where is None:
-                where = await self._in_thread(_free_name, root, draft)
+                where = await self._in_thread(free_name, root, draft)
             with self._operation("create", scope, where, parent):
                 note = await self._in_thread(self._create, root, where, draft)
                 await self._index(root)
@@ -136,6 +99,64 @@ class Editor:
                 changed = await self._in_thread(self._update, root, note, draft)
                 await self._index(root)
         return changed
+
+    async def pin(self, note: Note, *, pinned: bool, parent: OpId | None = None) -> Note:
+        """Pin `note`, as the caller last read it, or take the pin away; how old it is does not change.
+
+        Raises:
+            MemoryWriteError: as `update`; also if it is to be unpinned and lies in the folder that pins.
+        """
+        if not pinned and note.relative.startswith(f"{PINNED_FOLDER}/"):
+            raise MemoryWriteError(
+                path=note.relative,
+                problem=f"every note below {PINNED_FOLDER}/ is pinned",
+                remedy="move the file to another folder",
+            )
+        root = self._root(note.scope, note.relative)
+        async with self._lock:
+            with self._operation("update", note.scope, note.relative, parent):
+                draft = replace(Draft.of(note), pinned=pinned)
+                changed = await self._in_thread(partial(self._update, root, note, draft, aged=True))
+                await self._index(root)
+        return changed
+
+    async def restore(
+        self,
+        scope: ScopeName,
+        relative: str,
+        data: bytes,
+        *,
+        replaces: str | None = None,
+        modified: float | None = None,
+        index: bool = True,
+        parent: OpId | None = None,
+    ) -> Note:
+        """Write the bytes of a note as they are, to a file that is not there or holds the version `replaces`.
+
+        `modified` becomes the file's time, in seconds since 1970. Whoever restores many notes passes `index=False` and
+        calls `write_index` at the end.
+
+        Raises:
+            MemoryWriteError: as `create` and `update`; also if `data` is no readable note.
+        """
+        root = self._root(scope, relative)
+        async with self._lock:
+            with self._operation("update" if replaces else "create", scope, relative, parent):
+                work = partial(self._restore, root, relative, data, replaces=replaces, modified=modified)
+                note = await self._in_thread(work)
+                if index:
+                    await self._index(root)
+        return note
+
+    async def write_index(self, scope: ScopeName) -> None:
+        """Write `MEMORY.md` of `scope` anew, unless a person wrote it or the catalog does not know the whole scope.
+
+        Raises:
+            MemoryWriteError: this memory is read-only, or has no such scope.
+        """
+        root = self._root(scope, INDEX_NAME)
+        async with self._lock:
+            await self._index(root)
 
     async def delete(self, note: Note, *, parent: OpId | None = None) -> None:
         """Delete the file of `note`, as the caller last read it.
@@ -177,23 +198,31 @@ class Editor:
     def _create(self, root: Root, relative: str, draft: Draft) -> Note:
         path = confined(root.path, relative)
         now = self._clock()
-        data = _rendered(_note(root, relative, draft, created=now, updated=now, extra=draft.extra or {}))
+        data = rendered(draft_note(root, relative, draft, created=now, updated=now, extra=draft.extra or {}))
         with self._between_processes():
             if path.exists():
-                raise MemoryWriteError(
-                    path=relative,
-                    problem="a file of this name exists",
-                    remedy="update that note or choose another name",
-                )
+                raise _taken(relative)
             return self._write(root, relative, path, data)
 
-    def _update(self, root: Root, note: Note, draft: Draft) -> Note:
+    def _update(self, root: Root, note: Note, draft: Draft, *, aged: bool = False) -> Note:
+        """Write `draft` over `note`; `aged` keeps the time of its last change."""
         path = confined(root.path, note.relative)
         with self._between_processes():
             current = _current(root, note)
             extra = current.extra if draft.extra is None else draft.extra
-            changed = _note(root, note.relative, draft, created=current.created, updated=self._clock(), extra=extra)
-            return self._write(root, note.relative, path, _rendered(changed))
+            updated = current.updated if aged else self._clock()
+            changed = draft_note(root, note.relative, draft, created=current.created, updated=updated, extra=extra)
+            return self._write(root, note.relative, path, rendered(changed))
+
+    def _restore(self, root: Root, relative: str, data: bytes, *, replaces: str | None, modified: float | None) -> Note:
+        path = confined(root.path, relative)
+        vet(data, root.scope, relative)
+        with self._between_processes():
+            if replaces is not None:
+                _expect(root, relative, replaces)
+            elif path.exists():
+                raise _taken(relative)
+            return self._write(root, relative, path, data, modified=modified)
 
     def _delete(self, root: Root, note: Note) -> None:
         path = confined(root.path, note.relative)
@@ -206,9 +235,11 @@ class Editor:
                 raise _refused(note.relative, error) from error
         self._catch_up(root, Changes(gone=[note.relative]))
 
-    def _write(self, root: Root, relative: str, path: Path, data: bytes) -> Note:
+    def _write(self, root: Root, relative: str, path: Path, data: bytes, *, modified: float | None = None) -> Note:
         try:
             write_bytes(path, data, replace=self._rename)
+            if modified is not None:
+                os.utime(path, (modified, modified))
             note, file = read_note(root, relative)
         except (OSError, NoteError) as error:
             raise _refused(relative, error) from error
@@ -246,90 +277,45 @@ class Editor:
         return await to_thread.run_sync(work, *arguments, limiter=self._limiter)
 
 
-def _note(
-    root: Root, relative: str, draft: Draft, *, created: float | None, updated: float, extra: Mapping[str, object]
-) -> Note:
-    return Note(
-        id=note_id(root.scope, relative),
-        version="",
-        scope=root.scope,
-        path=root.path / relative,
-        relative=relative,
-        title=draft.title,
-        description=draft.description,
-        type=draft.type,
-        keywords=draft.keywords,
-        usage_scenarios=draft.usage_scenarios,
-        body=draft.body,
-        pinned=draft.pinned,
-        created=created,
-        updated=updated,
-        superseded_by=draft.superseded_by,
-        source=draft.source,
-        evidence=draft.evidence,
-        extra=extra,
-    )
-
-
-def _rendered(note: Note) -> bytes:
-    """Return the bytes of `note`, made sure that they read back as a note, fit, and hold no credential."""
-    if not note.title.strip():
-        raise MemoryWriteError(
-            path=note.relative, problem="a note needs a title", remedy="say in a few words what it is"
-        )
-    try:
-        data = render(note)
-        parse(data, scope=note.scope, root=Path(), relative=note.relative, modified=0.0)
-    except UnicodeEncodeError:
-        raise MemoryWriteError(
-            path=note.relative, problem="the text holds half a surrogate pair", remedy="remove that character"
-        ) from None
-    except NoteError as error:
-        raise MemoryWriteError(
-            path=note.relative,
-            problem=error.problem,
-            remedy=f"a note has text, no NUL, and at most {MAX_NOTE_BYTES} bytes; split a longer one",
-        ) from None
-    findings = find_credentials(data.decode())
-    if findings:
-        where = ", ".join(f"line {finding.line} ({finding.rule})" for finding in findings)
-        raise MemoryWriteError(
-            path=note.relative,
-            problem=f"the text looks like it holds a credential: {where}",
-            remedy="keep secrets in a secret store and write where they are kept",
-        )
-    return data
-
-
 def _current(root: Root, note: Note) -> Note:
     """Read the file of `note` and refuse to go on if it is not the version that the caller knows."""
     try:
         current, _ = read_note(root, note.relative)
-    except FileNotFoundError:
-        raise MemoryWriteError(
-            path=note.relative, problem="the file is gone", remedy="create the note again if it is still true"
-        ) from None
-    except NoteError as error:
-        raise MemoryWriteError(path=note.relative, problem=error.problem, remedy="repair the file by hand") from None
+    except (FileNotFoundError, NoteError) as error:
+        raise _unusable(note.relative, error) from None
     if current.version != note.version:
-        raise MemoryWriteError(
-            path=note.relative, problem="the file was changed since it was read", remedy="read it again, then write"
-        )
+        raise _changed(note.relative)
     return current
 
 
-def _free_name(root: Root, draft: Draft) -> str:
-    """Return a path for a new note: its type's folder, its title as a file name, a number if that is taken."""
-    text = unicodedata.normalize("NFKC", draft.title).casefold()
-    slug = re.sub(r"[^\w]+|_+", "-", text).strip("-").encode(errors="ignore")[:_SLUG_BYTES].decode(errors="ignore")
-    slug = slug.strip("-") or "note"
-    names = (f"{draft.type}/{slug}{f'-{number}' if number > 1 else ''}.md" for number in range(1, _MOST_NAMESAKES))
-    free = next((name for name in names if not (root.path / name).exists()), None)
-    if free is None:
-        raise MemoryWriteError(
-            path=f"{draft.type}/{slug}.md", problem="too many notes of this name", remedy="choose another title"
-        )
-    return free
+def _expect(root: Root, relative: str, version: str) -> None:
+    """Refuse to go on if the file, readable as a note or not, is not the version that the caller knows."""
+    try:
+        data, _ = read_bytes(root.path, relative)
+    except (FileNotFoundError, NoteError) as error:
+        raise _unusable(relative, error) from None
+    if version_of(data) != version:
+        raise _changed(relative)
+
+
+def _unusable(relative: str, error: FileNotFoundError | NoteError) -> MemoryWriteError:
+    if isinstance(error, NoteError):
+        return MemoryWriteError(path=relative, problem=error.problem, remedy="repair the file by hand")
+    return MemoryWriteError(
+        path=relative, problem="the file is gone", remedy="create the note again if it is still true"
+    )
+
+
+def _changed(relative: str) -> MemoryWriteError:
+    return MemoryWriteError(
+        path=relative, problem="the file was changed since it was read", remedy="read it again, then write"
+    )
+
+
+def _taken(relative: str) -> MemoryWriteError:
+    return MemoryWriteError(
+        path=relative, problem="a file of this name exists", remedy="update that note or choose another name"
+    )
 
 
 def _is_ours(root: Path) -> bool:

@@ -18,12 +18,13 @@ from recallscope.runtime.memory.frontmatter import Block, FrontMatterError, dump
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
 
-__all__ = ["MAX_NOTE_BYTES", "Note", "note_id", "parse", "render", "version_of"]
+__all__ = ["MAX_NOTE_BYTES", "PINNED_FOLDER", "Note", "note_id", "parse", "render", "version_of"]
 
 MAX_NOTE_BYTES = 1_048_576
 """A larger file is no note: it is skipped when read and refused when written."""
 
 PINNED_FOLDER = "pinned"
+"""Notes below this top folder are pinned."""
 
 _KNOWN = frozenset(
     {"name", "title", "description", "type", "keywords", "usage_scenarios", "pinned"}
