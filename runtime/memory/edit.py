@@ -120,6 +120,20 @@ class Editor:
                 await self._index(root)
         return changed
 
+    async def annotate(
+        self, note: Note, *, usage_scenarios: Sequence[str], keywords: Sequence[str], parent: OpId | None = None
+    ) -> Note:
+        """Write by which words `note`, as the caller last read it, can be found; how old it is does not change.
+
+        Raises:
+            MemoryWriteError: as `update`.
+        """
+        root = self._root(note.scope, note.relative)
+        draft = replace(Draft.of(note), usage_scenarios=tuple(usage_scenarios), keywords=tuple(keywords))
+        async with self._lock:
+            with self._operation("update", note.scope, note.relative, parent):
+                return await self._in_thread(partial(self._update, root, note, draft, aged=True))
+
     async def restore(
         self,
         scope: ScopeName,

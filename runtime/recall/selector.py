@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from typing import cast
 
 from recallscope.runtime.errors import ModelStreamError
-from recallscope.runtime.events import Cause, ModelCallStarted, OpId, Purpose
+from recallscope.runtime.events import Cause, OpId, Purpose
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.messages import TextPart, UserMessage
+from recallscope.runtime.model.ask import call_started, facts_of
 from recallscope.runtime.model.seam import Answer, Model, ModelRequest, ResponseSchema
 from recallscope.runtime.observe import Observers
 
@@ -67,21 +68,9 @@ class Selector:
         manifest = dict(_manifest(candidates))
         if not manifest:
             return ()
-        op = self._observers.new_op()
-        endpoint = self._model.endpoint
-        started = ModelCallStarted(
-            op=op,
-            at=self._observers.now(),
-            parent=parent,
-            purpose=Purpose.SELECTOR,
-            model=endpoint.model,
-            provider=endpoint.provider,
-            address=endpoint.address,
-            port=endpoint.port,
-            streamed=False,
-        )
+        started = call_started(self._observers, self._model.endpoint, Purpose.SELECTOR, parent=parent)
         request = ModelRequest(
-            op=op,
+            op=started.op,
             system=INSTRUCTION.format(limit=self._limit),
             messages=(UserMessage((TextPart(_question(query, manifest, recent_tools)),)),),
             response_schema=SCHEMA,
@@ -89,14 +78,7 @@ class Selector:
         with self._observers.operation(started, cause=cause) as operation:
             operation.note(attempts=1)
             answer = await self._model.complete(request)
-            operation.note(
-                input_tokens=answer.usage.input_tokens if answer.usage else None,
-                output_tokens=answer.usage.output_tokens if answer.usage else None,
-                cached_tokens=answer.usage.cached_tokens if answer.usage else None,
-                finish_reason=answer.finish_reason,
-                response_model=answer.model,
-                response_id=answer.response_id,
-            )
+            operation.note(**facts_of(answer))
             return self._chosen(answer, {identifier: note for identifier, (note, _) in manifest.items()})
 
     def _chosen(self, answer: Answer, notes: dict[str, Note]) -> tuple[Note, ...]:

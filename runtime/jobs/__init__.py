@@ -1,0 +1,1 @@
+"""Work beside the turn: what memory gains while nobody waits for it."""
