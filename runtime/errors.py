@@ -6,6 +6,7 @@
     ├── ScriptError            a script for the model server is wrong: where and what is allowed
     ├── NoteError              a file is no readable note: which one and why
     ├── MemoryWriteError       a write to memory was refused: what, where, and what to do
+    ├── TransferError          notes cannot be brought out or in: what is wrong with the archive or folder, what to do
     ├── StoreUnavailableError  the catalog or the files of memory could not be read
     ├── ModelError             the world: a model could not be asked, or did not answer well
     │   ├── ModelConnectionError   no answer: refused, reset, name not found, timed out
@@ -35,6 +36,7 @@ __all__ = [
     "SessionClosedError",
     "StoreUnavailableError",
     "ToolError",
+    "TransferError",
 ]
 
 
@@ -83,6 +85,15 @@ class MemoryWriteError(RecallscopeError):
     def __init__(self, *, path: str, problem: str, remedy: str) -> None:
         super().__init__(f"{path}: {problem}; {remedy}")
         self.path = path
+        self.problem = problem
+
+
+class TransferError(RecallscopeError):
+    """An export or an import as a whole is refused: the archive or folder, what is wrong with it, and what to do."""
+
+    def __init__(self, *, where: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{where}: {problem}; {remedy}")
+        self.where = where
         self.problem = problem
 
 

@@ -1,7 +1,7 @@
 """Makes sure that what was removed is gone from the catalogs' bytes, not only from their answers.
 
-SQLite leaves removed text in free pages and in its write-ahead log, and the full-text index writes a removal as one more
-entry. Here the index is merged into one piece, the file is written anew without free pages, and the log is emptied.
+SQLite leaves removed text in free pages and in its write-ahead log, and the full-text index writes a removal as one
+more entry. Here the index is merged into one piece, the file is written anew without free pages, and the log emptied.
 """
 
 import sqlite3
@@ -27,7 +27,7 @@ class Erased:
 
 
 def erase_from_catalogs(own: Path, cache: Path, root: Path, relatives: frozenset[str]) -> Erased:
-    """Remove the rows of `relatives` below `root` from every catalog that knows this root, and overwrite what they held.
+    """Remove the rows of `relatives` from every catalog that knows `root`, and overwrite what they held.
 
     `own` is the catalog in use; others over the same folder lie in folders beside it below `cache`. Takes seconds for a
     catalog of 100,000 notes, and other processes that write to it wait meanwhile.
