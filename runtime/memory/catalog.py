@@ -11,15 +11,14 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-from recallscope.runtime.errors import StoreUnavailableError
-from recallscope.runtime.memory.catalog_file import Reader, Readers, inode_of, open_for_writing
+from recallscope.runtime.memory.catalog_file import CatalogFile
+from recallscope.runtime.memory.catalog_readers import Reader
 from recallscope.runtime.memory.frontmatter import dump, load, split
 from recallscope.runtime.memory.noise import is_usage_note
 from recallscope.runtime.memory.note import Note, note_id
@@ -101,67 +100,14 @@ class Changes:
         return len(self.notes) + len(self.skipped) + len(self.gone)
 
 
-class Catalog:
-    """The catalog of one base directory: one writing connection behind a lock, and a pool of readers."""
+class Catalog(CatalogFile):
+    """The catalog of one base directory: what stands in its file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self.tokens = Tokens()
-        self.readers = Readers(path)
-        self._lock = threading.Lock()
-        self._writer: sqlite3.Connection | None = None
-        self._inode: int | None = None
-        self._heads: dict[tuple[int | None, int], Head] = {}
+        self._heads: dict[tuple[int, int], Head] = {}
         self._heads_lock = threading.Lock()
-
-    def open(self) -> bool:
-        """Open or make the file, again if another process replaced it; say whether an old one was thrown away.
-
-        Raises:
-            StoreUnavailableError: it can be neither opened nor made.
-        """
-        with self._lock:
-            if self._writer is not None and inode_of(self.path) == self._inode:
-                return False
-            self._close_writer()
-            self._writer, rebuilt = open_for_writing(self.path)
-            self._inode = inode_of(self.path)
-            return rebuilt
-
-    def close(self) -> None:
-        """Close every connection."""
-        self.readers.close()
-        with self._lock:
-            self._close_writer()
-
-    @contextmanager
-    def writing(self) -> Generator[sqlite3.Connection, None, None]:
-        """Lend the writing connection inside one transaction; a broken file is marked to be rebuilt at the next `open`.
-
-        Raises:
-            StoreUnavailableError: the catalog cannot be written.
-        """
-        with self._lock:
-            if self._writer is None:
-                raise StoreUnavailableError(f"the memory catalog {self.path} is not open")
-            try:
-                self._writer.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self._writer
-                except BaseException:
-                    self._writer.execute("ROLLBACK")
-                    raise
-                self._writer.execute("COMMIT")
-            except sqlite3.Error as error:
-                self.discard_broken(error)
-                raise StoreUnavailableError(f"the memory catalog {self.path} cannot be written: {error}") from error
-
-    def discard_broken(self, error: BaseException) -> None:
-        """Remove the file if `error` says that its content is broken; the next `open` makes a new one."""
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-            _log.warning("the memory catalog %s is broken and will be rebuilt from the notes: %s", self.path, error)
-            self.path.unlink(missing_ok=True)
 
     def root_id(self, root: Path) -> int:
         """Return the number of `root`, given now if it has none; a known root waits for no other writer."""
@@ -205,8 +151,8 @@ class Catalog:
 
         They are remembered: a row of `notes` never changes, it is replaced by one with a new number.
         """
-        inode = connection.inode
-        found = {number: head for number in numbers if (head := self._heads.get((inode, number))) is not None}
+        generation = connection.generation
+        found = {number: head for number in numbers if (head := self._heads.get((generation, number))) is not None}
         missing = [number for number in numbers if number not in found]
         if missing:
             ids = ",".join(str(number) for number in missing)
@@ -215,7 +161,7 @@ class Catalog:
                 if root is not None:
                     found[row[0]] = Head(note_of(row, root), frozenset(row[-1].split(" ")), bool(row[-2]))
             with self._heads_lock:
-                self._heads.update({(inode, number): found[number] for number in missing if number in found})
+                self._heads.update({(generation, number): found[number] for number in missing if number in found})
                 for oldest in list(itertools.islice(self._heads, max(0, len(self._heads) - _REMEMBERED_HEADS))):
                     del self._heads[oldest]
         return found
@@ -306,11 +252,6 @@ class Catalog:
         writer.execute("DELETE FROM bodies WHERE id = ?", (row[0],))
         writer.execute("DELETE FROM notes WHERE id = ?", (row[0],))
         return 1
-
-    def _close_writer(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
 
 
 def field_tokens(tokens: Tokens, note: Note) -> Mapping[Field, dict[str, None]]:

@@ -1,28 +1,40 @@
 """The catalog's file: opened, checked, rebuilt when it is of another version or broken, read by a pool of connections.
 
 The catalog is derived, so nothing is lost when it is thrown away. Two processes may share it (WAL); one that finds it
-replaced by the other opens it anew.
+replaced by the other opens it anew. Where it cannot be opened or read, a temporary file takes its place until the end
+of the process.
 """
 
 import contextlib
 import fcntl
-import hashlib
 import logging
+import math
 import os
+import secrets
 import sqlite3
+import tempfile
 import threading
+import time
 from collections.abc import Generator
 from pathlib import Path
 
 from recallscope.runtime.errors import StoreUnavailableError
-from recallscope.runtime.memory.tokens import TOKENS_VERSION
+from recallscope.runtime.memory.catalog_readers import Identity, Readers, files_of, identity_of
+from recallscope.runtime.memory.catalog_schema import SCHEMA, TABLES
 
-__all__ = ["SCHEMA", "Reader", "Readers", "file_lock", "inode_of", "open_for_writing"]
+__all__ = ["CatalogFile", "file_lock"]
 
 _log = logging.getLogger(__name__)
 
 _WRITER_PATIENCE = 10.0
-_READER_PATIENCE = 0.05
+_OPENING_PATIENCE = 2.0
+"""Seconds for another process to let go of the file; then it is as good as unusable, and the start goes on without."""
+
+_BETWEEN_REBUILDS = 60.0
+"""Seconds: a file found broken again so soon is thrown away only if a check of all of it says so as well."""
+
+_FORGOTTEN_AFTER = 30 * 86_400
+"""Seconds since the last opening after which the catalog of another version is removed."""
 
 _WORLD = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
@@ -30,93 +42,213 @@ _WORLD = frozenset(
 )
 """Errors that say nothing about the file's content: throwing it away would not help."""
 
-_TABLES = """
-CREATE TABLE roots (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, notes INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE notes (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, root INTEGER NOT NULL, relative TEXT NOT NULL,
-    mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, racy INTEGER NOT NULL,
-    version TEXT NOT NULL, title TEXT NOT NULL, description TEXT NOT NULL, type TEXT NOT NULL,
-    keywords TEXT NOT NULL, usage_scenarios TEXT NOT NULL, pinned INTEGER NOT NULL,
-    created REAL, updated REAL NOT NULL, superseded_by TEXT, source TEXT, evidence TEXT, extra TEXT,
-    usage_note INTEGER NOT NULL, head TEXT NOT NULL, UNIQUE (root, relative)
-);
-CREATE INDEX notes_recent ON notes (root, updated);
-CREATE TABLE bodies (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
-CREATE TABLE skipped (
-    root INTEGER NOT NULL, relative TEXT NOT NULL, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
-    inode INTEGER NOT NULL, why TEXT NOT NULL, PRIMARY KEY (root, relative)
-) WITHOUT ROWID;
-CREATE TABLE terms (
-    root INTEGER NOT NULL, term TEXT NOT NULL, documents INTEGER NOT NULL,
-    t INTEGER NOT NULL, d INTEGER NOT NULL, b INTEGER NOT NULL, PRIMARY KEY (root, term)
-) WITHOUT ROWID;
-CREATE VIRTUAL TABLE words USING fts5 (
-    tokens, content='', detail=none, columnsize=0,
-    tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"
-);
-"""
-
-SCHEMA = int.from_bytes(hashlib.blake2b(f"{_TABLES} {TOKENS_VERSION}".encode(), digest_size=4).digest()) >> 1
-"""Stands for the tables and for how words are cut: a file with another `user_version` is rebuilt."""
+_BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT})
 
 
 @contextlib.contextmanager
-def file_lock(path: Path) -> Generator[None, None, None]:
-    """Hold a lock between processes for the length of the block; `path` is made if it is not there."""
+def file_lock(path: Path, *, patience: float | None = None) -> Generator[None, None, None]:
+    """Hold a lock between processes for the length of the block; `path` is made if it is not there.
+
+    Raises:
+        OSError: the lock's file cannot be made; `TimeoutError` if another process holds it for `patience` seconds.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if patience is None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        else:
+            _lock_within(descriptor, patience)
         yield
     finally:
         os.close(descriptor)
 
 
-def inode_of(path: Path) -> int | None:
-    """Return which file stands at `path`, None if there is none."""
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return None
+def _lock_within(descriptor: int, patience: float) -> None:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise TimeoutError(f"another process has been opening it for {patience} s") from None
+            time.sleep(0.01)
+        else:
+            return
 
 
-def open_for_writing(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the catalog and say whether an old one had to be thrown away.
+class CatalogFile:
+    """The file under a catalog: one writing connection behind a lock, and a pool of readers."""
 
-    Raises:
-        StoreUnavailableError: the file cannot be opened or made, or another process holds it.
-    """
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with file_lock(path.with_suffix(".lock")):
-            return _open(path)
-    except (OSError, sqlite3.Error) as error:
-        raise StoreUnavailableError(f"the memory catalog {path} cannot be opened: {error}") from error
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.readers = Readers(path)
+        self._lock = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._identity: Identity = ()
+        self._doubt: BaseException | None = None
+        self._rebuilt_at = -math.inf
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def temporary(self) -> bool:
+        """Say whether a temporary file took the place of the one that was asked for."""
+        return self._folder is not None
+
+    def open(self) -> bool:
+        """Open or make the file, again if it was replaced or found broken; say whether an old one was thrown away.
+
+        Raises:
+            StoreUnavailableError: it can be neither opened nor made, or another process holds it.
+        """
+        with self._lock:
+            try:
+                if self._is_sound():
+                    return False
+                self._close_writer()
+                broken = _is_broken(self._doubt) and time.monotonic() > self._rebuilt_at + _BETWEEN_REBUILDS
+                problem = f"it is broken ({self._doubt})" if broken else None
+                self._writer, rebuilt = _open_for_writing(self.path, problem, thorough=self._doubt is not None)
+            except (OSError, sqlite3.Error) as error:
+                raise StoreUnavailableError(f"the memory catalog {self.path} cannot be opened: {error}") from error
+            self._identity, self._doubt = identity_of(self.path), None
+            if rebuilt:
+                self._rebuilt_at = time.monotonic()
+            return rebuilt
+
+    def open_or_bypass(self) -> bool:
+        """Open the file as `open` does, or for good a temporary one in its place, with a warning.
+
+        Raises:
+            StoreUnavailableError: no temporary file can be made either.
+        """
+        try:
+            return self.open()
+        except StoreUnavailableError as error:
+            if self.temporary:
+                raise
+            self._bypass(error)
+            return self.open()
+
+    def close(self) -> None:
+        """Close every connection; a temporary file is removed."""
+        self.readers.close()
+        with self._lock:
+            self._close_writer()
+            folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.cleanup()
+
+    @contextlib.contextmanager
+    def writing(self) -> Generator[sqlite3.Connection, None, None]:
+        """Lend the writing connection inside one transaction; a broken file is marked to be rebuilt at the next `open`.
+
+        Raises:
+            StoreUnavailableError: the catalog cannot be written.
+        """
+        with self._lock:
+            writer = self._writer
+            if writer is None:
+                raise StoreUnavailableError(f"the memory catalog {self.path} is not open")
+            try:
+                writer.execute("BEGIN IMMEDIATE")
+                try:
+                    yield writer
+                    writer.execute("COMMIT")
+                except BaseException:
+                    if writer.in_transaction:  # a full disk ends it by itself
+                        writer.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                self.doubt(error)
+                raise StoreUnavailableError(f"the memory catalog {self.path} cannot be written: {error}") from error
+
+    def doubt(self, error: BaseException | None) -> None:
+        """Take note of an error that says, or may say, that the content is broken: the next `open` sees to it."""
+        if isinstance(error, sqlite3.DatabaseError) and not _is_of_the_world(error):
+            self._doubt = error
+
+    def _is_sound(self) -> bool:
+        if self._writer is None or self._doubt is not None or identity_of(self.path) != self._identity:
+            return False
+        try:
+            return _problem(self._writer) is None
+        except sqlite3.DatabaseError as error:
+            if _is_of_the_world(error):
+                raise
+            self._doubt = error
+            return False
+
+    def _bypass(self, error: StoreUnavailableError) -> None:
+        try:
+            folder = tempfile.TemporaryDirectory(prefix="recallscope-", ignore_cleanup_errors=True)
+        except OSError as unusable:
+            raise StoreUnavailableError(f"{error}; a temporary one cannot be made: {unusable.strerror}") from error
+        _log.warning("%s; a temporary catalog is used", error)
+        readers = self.readers
+        with self._lock:
+            self._close_writer()
+            self._folder, self._doubt = folder, None
+            self.path = Path(folder.name) / "catalog.sqlite3"
+            self.readers = Readers(self.path)
+        readers.close()
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
-    existed = path.exists()
+def _open_for_writing(path: Path, problem: str | None, *, thorough: bool) -> tuple[sqlite3.Connection, bool]:
+    """Open the catalog and say whether an old one had to be thrown away; `problem` is what is known to be wrong."""
+    with file_lock(path.with_suffix(".lock"), patience=_OPENING_PATIENCE):
+        existed = path.exists()
+        connection = None
+        if existed and problem is None:
+            connection, problem = _try(path, thorough=thorough)
+        if connection is None:
+            if existed and problem:
+                _log.warning("the memory catalog %s is rebuilt from the notes: %s", path, problem)
+            for file in files_of(path):  # a log of another file would be taken for this one's
+                file.unlink(missing_ok=True)
+            connection = _create(path)
+        connection.execute(f"PRAGMA busy_timeout = {int(_WRITER_PATIENCE * 1_000)}")
+        _forget_old_versions(path)
+        return connection, existed and bool(problem)
+
+
+def _try(path: Path, *, thorough: bool) -> tuple[sqlite3.Connection | None, str | None]:
+    """Open a catalog that is there, or say why it must be made anew: the empty string for an empty file."""
+    connection = None
     try:
         connection = _connect(path)
-        problem = _problem(connection)
-        if problem is None:
-            return connection, False
-        connection.close()
+        problem = _problem(connection, thorough=thorough)
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF in _WORLD:
+        if connection is not None:
+            connection.close()
+        if _is_of_the_world(error):
             raise
-        problem = f"it is broken ({error})"
-    if existed and problem != "":
-        _log.warning("the memory catalog %s is rebuilt from the notes: %s", path, problem)
-    for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        name.unlink(missing_ok=True)
+        return None, f"it is broken ({error})"
+    if problem is None:
+        return connection, None
+    connection.close()
+    return None, problem
+
+
+def _create(path: Path) -> sqlite3.Connection:
     connection = _connect(path)
-    connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA};")
-    connection.execute("COMMIT")
-    return connection, existed and problem != ""
+    try:
+        generation = secrets.randbelow(2**31 - 1) + 1
+        pragmas = f"PRAGMA user_version = {SCHEMA}; PRAGMA application_id = {generation};"
+        connection.executescript(f"BEGIN; {TABLES} {pragmas} COMMIT;")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_WRITER_PATIENCE, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=_OPENING_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -126,7 +258,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _problem(connection: sqlite3.Connection) -> str | None:
+def _problem(connection: sqlite3.Connection, *, thorough: bool = False) -> str | None:
     """Return None for a catalog of this version, the empty string for an empty file, else what is wrong."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -136,91 +268,34 @@ def _problem(connection: sqlite3.Connection) -> str | None:
         return f"it has version {version}, this program works with version {SCHEMA}"
     connection.execute("SELECT count(*) FROM roots").fetchone()
     connection.execute("SELECT rowid FROM words WHERE words MATCH '\"x\"' LIMIT 1").fetchone()
+    if thorough:
+        answer = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+        return None if answer == "ok" else f"it is broken ({answer})"
     return None
 
 
-class Reader(sqlite3.Connection):
-    """A read-only connection that knows which file it reads."""
-
-    inode: int | None = None
+def _is_of_the_world(error: sqlite3.DatabaseError) -> bool:
+    return _code(error) in _WORLD
 
 
-class Readers:
-    """A pool of read-only connections; each is used by one thread at a time and none outlives `close`."""
+def _is_broken(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.DatabaseError) and _code(error) in _BROKEN
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._idle: list[Reader] = []
-        self._busy: set[Reader] = set()
-        self._closed = False
 
-    @contextlib.contextmanager
-    def borrow(self) -> Generator[Reader, None, None]:
-        """Lend a connection to the calling thread.
+def _code(error: sqlite3.DatabaseError) -> int:
+    """Return the primary code; an error without one is this module's: text that is no UTF-8, a row that is no note."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
 
-        Raises:
-            StoreUnavailableError: there is no catalog, it cannot be read, or the pool is closed.
-        """
-        inode = inode_of(self._path)
-        connection = self._take(inode) or self._connect(inode)
-        with self._lock:
-            self._busy.add(connection)
-        usable = False
-        try:
-            yield connection
-            usable = True
-        except sqlite3.Error as error:
-            raise StoreUnavailableError(f"the memory catalog {self._path} cannot be read: {error}") from error
-        finally:
-            with self._lock:
-                self._busy.discard(connection)
-                keep = usable and not self._closed
-                if keep:
-                    self._idle.append(connection)
-            if not keep:
-                connection.close()
 
-    def close(self) -> None:
-        """Close what is idle, interrupt what is busy; a busy connection is closed by its thread."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-            for connection in self._busy:
-                connection.interrupt()
-        for connection in idle:
-            connection.close()
-
-    def _take(self, inode: int | None) -> Reader | None:
-        with self._lock:
-            while self._idle:
-                connection = self._idle.pop()
-                if connection.inode == inode:
-                    return connection
-                connection.close()
-        return None
-
-    def _connect(self, inode: int | None) -> Reader:
-        if self._closed:
-            raise StoreUnavailableError("the memory is closed")
-        connection = None
-        try:
-            uri = f"{self._path.absolute().as_uri()}?mode=ro"
-            connection = sqlite3.connect(
-                uri,
-                uri=True,
-                timeout=_READER_PATIENCE,
-                isolation_level=None,
-                check_same_thread=False,
-                factory=Reader,
-            )
-            connection.inode = inode
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.Error as error:
-            if connection is not None:
-                connection.close()
-            raise StoreUnavailableError(f"the memory catalog {self._path} cannot be read: {error}") from error
-        if version != SCHEMA:
-            connection.close()
-            raise StoreUnavailableError(f"the memory catalog {self._path} has version {version}, not {SCHEMA}")
-        return connection
+def _forget_old_versions(path: Path) -> None:
+    """Mark this catalog as used, and remove those of other versions that nobody has opened for long."""
+    base = path.name.partition("-")[0]
+    if base == path.name:
+        return
+    with contextlib.suppress(OSError):
+        os.utime(path)
+        for other in path.parent.glob(f"{base}-*.sqlite3"):
+            if other != path and other.stat().st_mtime < time.time() - _FORGOTTEN_AFTER:
+                for file in (*files_of(other), other.with_suffix(".lock")):
+                    file.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from recallscope.runtime.memory.catalog import COLUMNS, HEAD_FIELDS, Catalog, Head, Postings, index_word, note_of
-from recallscope.runtime.memory.catalog_file import Reader
+from recallscope.runtime.memory.catalog_readers import Reader
 from recallscope.runtime.memory.noise import mentions
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.rank import RELATED, Field, Term, terms, threshold
@@ -87,6 +87,7 @@ class Lookup:
             self._connection = connection
             try:
                 connection.execute("BEGIN")  # one state of the catalog, and one lock instead of fifty
+                connection.verify((number, root.path) for number, root in self.roots.items())
                 words, matches = self._match(connection, tokens)
                 return self._rank(connection, words, matches, threshold(tokens))
             finally:

@@ -309,7 +309,7 @@ class Memory:
 
     def _unreadable(self, error: StoreUnavailableError) -> None:
         if isinstance(error.__cause__, sqlite3.Error):
-            self._catalog.discard_broken(error.__cause__)
+            self._catalog.doubt(error.__cause__)
         self.request_sync()
 
     def _load(self, notes: Sequence[Note]) -> tuple[Note, ...]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.memory.catalog import Catalog, Changes, field_tokens
-from recallscope.runtime.memory.catalog_file import SCHEMA
+from recallscope.runtime.memory.catalog_schema import SCHEMA
 from recallscope.runtime.memory.lookup import Lookup
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.rank import score, terms
@@ -51,9 +51,9 @@ def put(catalog: Catalog, number: int, *notes: Note, gone: Sequence[str] = ()) -
     catalog.apply(number, Changes(notes=[(item, FILE) for item in notes], gone=list(gone)))
 
 
-def find(catalog: Catalog, number: int, query: str) -> Found:
+def find(catalog: Catalog, number: int, query: str, where: Root = NOWHERE) -> Found:
     """Search in one root."""
-    return Lookup(catalog=catalog, roots={number: NOWHERE}, query=query, exclude=frozenset(), tools=frozenset()).run()
+    return Lookup(catalog=catalog, roots={number: where}, query=query, exclude=frozenset(), tools=frozenset()).run()
 
 
 def dump(catalog: Catalog) -> list[tuple[object, ...]]:
@@ -143,11 +143,12 @@ def test_a_loaded_note_has_every_field_that_was_put_in(tmp_path: Path) -> None:
 def test_roots_in_one_catalog_do_not_see_each_other(tmp_path: Path) -> None:
     """Two projects share the file and nothing else: neither hits nor frequencies."""
     with closing(opened(tmp_path / "c.sqlite3")) as catalog:
-        mine, theirs = catalog.root_id(Path("/mine")), catalog.root_id(Path("/theirs"))
+        my_root = Root(ScopeName.PROJECT, Path("/mine"))
+        mine, theirs = catalog.root_id(my_root.path), catalog.root_id(Path("/theirs"))
         put(catalog, theirs, note("a.md", "canary deploys"))
-        assert find(catalog, mine, "canary deploys") == Found(threshold=0.7)
+        assert find(catalog, mine, "canary deploys", my_root) == Found(threshold=0.7)
         put(catalog, mine, note("b.md", "canary deploys"))
-        assert [hit.note.relative for hit in find(catalog, mine, "canary").fast] == ["b.md"]
+        assert [hit.note.relative for hit in find(catalog, mine, "canary", my_root).fast] == ["b.md"]
 
 
 def _corrupt(path: Path) -> None:
@@ -215,7 +216,7 @@ def test_a_catalog_broken_while_open_is_unavailable_then_new(tmp_path: Path) -> 
         with pytest.raises(StoreUnavailableError) as caught:
             find(catalog, number, "alpha")
         assert isinstance(caught.value.__cause__, sqlite3.Error)
-        catalog.discard_broken(caught.value.__cause__)
+        catalog.doubt(caught.value.__cause__)
         catalog.open()
         assert catalog.count(catalog.root_id(NOWHERE.path)) == 0
 
