@@ -5,9 +5,13 @@ of the event follow under their own names. Values are enums' strings, numbers, l
 ignore keys that they do not know; a change that would mislead an old reader raises `v`.
 """
 
-from dataclasses import dataclass, fields, replace
-from enum import Enum
-from typing import Any, Final, cast
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, Final
+
+import orjson
 
 from recallscope.runtime.events import (
     Event,
@@ -22,7 +26,7 @@ from recallscope.runtime.events import (
 )
 from recallscope.telemetry.anchor import Anchor
 
-__all__ = ["VERSION", "Encoder", "Place", "encode"]
+__all__ = ["VERSION", "Encoder"]
 
 VERSION: Final = 1
 MAX_PLACES: Final = 20_000
@@ -31,7 +35,7 @@ _COMMON = frozenset({"op", "at", "wall", "parent", "session", "turn"})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class _Place:
     """Where an operation belongs: its session, its turn and its parent, as far as known."""
 
     session: str | None = None
@@ -39,30 +43,26 @@ class Place:
     parent: OpId | None = None
 
 
-_PLAIN = frozenset({str, int, bool})
-_NOWHERE = Place()
-_FIELDS: dict[type[Event], tuple[str, ...]] = {}
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is the same for all events of a kind: its name, its own fields, and how their values are had."""
+
+    name: str
+    fields: tuple[str, ...]
+    values: Callable[[Event], tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, event: Event) -> "_Kind":
+        """Look at the kind of `event`."""
+        kind = type(event)
+        own = tuple(field.name for field in fields(kind) if field.name not in _COMMON)
+        if len(own) > 1:
+            return cls(kind.__name__, own, attrgetter(*own))
+        only = attrgetter(*own) if own else None
+        return cls(kind.__name__, own, lambda event: (only(event),) if only is not None else ())
 
 
-def encode(event: Event, anchor: Anchor, place: Place) -> dict[str, Any]:
-    """Return `event` as a JSON object that belongs to `place`; `anchor` gives its wall time."""
-    kind = type(event)
-    line: dict[str, Any] = {
-        "v": VERSION,
-        "event": kind.__name__,
-        "wall": round(anchor.wall(event.at), 6),
-        "at": round(event.at, 6),
-        "op": event.op,
-        "parent": place.parent,
-        "session": place.session,
-        "turn": place.turn,
-    }
-    for name in _own_fields(kind):
-        value = getattr(event, name)
-        line[name] = value if value is None or type(value) in _PLAIN else _plain(value)
-    if isinstance(event, TurnFinished):
-        line["phases"] = {phase.value: round(seconds, 6) for phase, seconds in event.phases}
-    return line
+_NOWHERE = _Place()
 
 
 class Encoder:
@@ -70,48 +70,49 @@ class Encoder:
 
     def __init__(self, anchor: Anchor) -> None:
         self._anchor = anchor
-        self._places: dict[OpId, Place] = {}
+        self._places: dict[OpId, _Place] = {}
+        self._kinds: dict[type[Event], _Kind] = {}
 
-    def __call__(self, event: Event, /) -> dict[str, Any]:
-        """Return `event` as a JSON object."""
+    def __call__(self, event: Event, /) -> bytes:
+        """Return `event` as one line of JSON in UTF-8, without the line's end."""
         if isinstance(event, ProcessStarted):
             self._anchor = Anchor.stated(at=event.at, wall=event.wall)
-        return encode(event, self._anchor, self._place(event))
+        kind = self._kinds.get(type(event))
+        if kind is None:
+            kind = self._kinds[type(event)] = _Kind.of(event)
+        place = self._place(event)
+        line: dict[str, Any] = {
+            "v": VERSION,
+            "event": kind.name,
+            "wall": round(self._anchor.wall(event.at), 6),
+            "at": round(event.at, 6),
+            "op": event.op,
+            "parent": place.parent,
+            "session": place.session,
+            "turn": place.turn,
+        }
+        line.update(zip(kind.fields, kind.values(event), strict=True))
+        if isinstance(event, TurnFinished):
+            line["phases"] = {phase.value: seconds for phase, seconds in event.phases}
+        try:
+            return orjson.dumps(line)
+        except orjson.JSONEncodeError:  # half a surrogate pair, or a number of more than 64 bits, from outside
+            return json.dumps(line, separators=(",", ":")).encode()
 
-    def _place(self, event: Event) -> Place:
+    def _place(self, event: Event) -> _Place:
         match event:
             case SessionOpened() | SessionClosed():
-                return self._learn(event.op, Place(event.session))
+                return self._learn(event.op, _Place(event.session))
             case TurnStarted() | RecallBegun():
-                return self._learn(event.op, Place(event.session, event.turn, event.parent))
+                return self._learn(event.op, _Place(event.session, event.turn, event.parent))
             case Started(parent=parent) if parent is not None:
-                return self._learn(event.op, replace(self._places.get(parent, _NOWHERE), parent=parent))
+                above = self._places.get(parent, _NOWHERE)
+                return self._learn(event.op, _Place(above.session, above.turn, parent))
             case _:
                 return self._places.get(event.op, _NOWHERE)
 
-    def _learn(self, op: OpId, place: Place) -> Place:
+    def _learn(self, op: OpId, place: _Place) -> _Place:
         self._places[op] = place
         if len(self._places) > MAX_PLACES:
             del self._places[next(iter(self._places))]
         return place
-
-
-def _own_fields(kind: type[Event]) -> tuple[str, ...]:
-    """Return the names of an event's own fields; looked up once per kind."""
-    names = _FIELDS.get(kind)
-    if names is None:
-        names = _FIELDS[kind] = tuple(field.name for field in fields(kind) if field.name not in _COMMON)
-    return names
-
-
-def _plain(value: object) -> Any:
-    """Return a value as JSON has it."""
-    match value:
-        case Enum():
-            return value.value
-        case float():
-            return round(value, 6)
-        case tuple():
-            return [_plain(item) for item in cast("tuple[object, ...]", value)]
-        case _:
-            return value

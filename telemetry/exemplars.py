@@ -3,6 +3,7 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from opentelemetry.sdk.metrics.export import (
@@ -52,10 +53,45 @@ class ExemplarStore:
         """Return the SDK's exemplar that was last seen in `bucket` (a counter has only 0); None if there is none."""
         return self._kept.get((series, bucket))
 
+    def complete(self, data: MetricsData, *, since_ns: int) -> MetricsData:
+        """Return `data` with the last exemplars since `since_ns`, also those that an earlier collection took away."""
+        newer: dict[Series, list[Any]] = {}
+        for (series, _), exemplar in self._kept.copy().items():
+            if exemplar.time_unix_nano >= since_ns:
+                newer.setdefault(series, []).append(exemplar)
+        return MetricsData(
+            [
+                replace(
+                    resource,
+                    scope_metrics=[
+                        replace(scope, metrics=[_with_exemplars(metric, newer) for metric in scope.metrics])
+                        for scope in resource.scope_metrics
+                    ],
+                )
+                for resource in data.resource_metrics
+            ]
+        )
+
     def _keep(self, key: tuple[Series, int], exemplar: Any) -> None:
         known = self._kept.get(key)
         if known is None or known.time_unix_nano <= exemplar.time_unix_nano:
             self._kept[key] = exemplar
+
+
+def _with_exemplars(metric: Metric, newer: Mapping[Series, list[Any]]) -> Metric:
+    match metric.data:
+        case Sum() as counted:
+            counts = [replace(point, exemplars=_of(metric, point, newer)) for point in counted.data_points]
+            return replace(metric, data=replace(counted, data_points=counts))
+        case Histogram() as measured:
+            buckets = [replace(point, exemplars=_of(metric, point, newer)) for point in measured.data_points]
+            return replace(metric, data=replace(measured, data_points=buckets))
+        case _:
+            return metric
+
+
+def _of(metric: Metric, point: Point, newer: Mapping[Series, list[Any]]) -> list[Any]:
+    return newer.get(series_of(metric, point.attributes), [])
 
 
 def _bucket(point: Point, value: float) -> int:

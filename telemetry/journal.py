@@ -4,7 +4,6 @@ Files are `journal-<start>-<pid>-<n>.jsonl`; one is closed at 64 MiB, and the ol
 once there are more than 512 MiB or 1,000 of them. Lines hold ids of notes, never titles or text.
 """
 
-import json
 import logging
 import os
 import threading
@@ -30,8 +29,6 @@ TOTAL_BYTES: Final = 8 * FILE_BYTES
 MAX_FILES: Final = 1_000
 CAPACITY: Final = 20_000
 LINGER_SECONDS: Final = 0.05
-
-_JSON: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
 
 class Journal:
@@ -132,7 +129,7 @@ class Journal:
         block: list[bytes] = []
         size = 0
         while self._events:
-            line = _JSON.encode(self._encoder(self._events.popleft())).encode() + b"\n"
+            line = self._encoder(self._events.popleft()) + b"\n"
             if block and self._size + size + len(line) > self._file_bytes:
                 self._put(block, size)
                 block, size = [], 0

@@ -1,8 +1,7 @@
 """The providers of one process and what stands behind them: tracer, meter, logger, each with its way out."""
 
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import (
@@ -13,7 +12,7 @@ from opentelemetry.sdk.metrics import (
     ObservableGauge,
     ObservableUpDownCounter,
 )
-from opentelemetry.sdk.metrics.export import MetricExporter, MetricReader, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import MetricExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -25,7 +24,7 @@ from recallscope.telemetry.export_queue import ExportQueue, SpanQueueProcessor
 from recallscope.telemetry.exporters import exporter_of, telling
 from recallscope.telemetry.flow import Flow
 from recallscope.telemetry.limits import exemplar_filter, span_limits
-from recallscope.telemetry.metric_export import MetricFlow
+from recallscope.telemetry.metric_export import MetricFlow, MetricPush, preference_of
 from recallscope.telemetry.readers import PullReader
 from recallscope.telemetry.settings import TelemetrySettings, plan_export
 
@@ -88,59 +87,64 @@ class TracePipeline:
 
 
 class MetricPipeline:
-    """The meter provider and its readers: `scraped` answers `/metrics`, another one exports at an interval."""
+    """The meter provider, the reader that answers `/metrics` (`scraped`), and what exports at an interval."""
 
     def __init__(self, settings: TelemetrySettings, resource: Resource) -> None:
-        self._flow: MetricFlow | None = None
-        self._ended = False
-        self._thread: threading.Thread | None = None
-        self.scraped = PullReader(cardinality_limits=CARDINALITY_LIMITS) if settings.serve_metrics else None
-        readers: list[MetricReader] = [self.scraped] if self.scraped is not None else []
-        exporting = self._exporting_reader(settings.environ)
-        if exporting is not None:
-            readers.append(exporting)
+        environ = settings.environ
         self.provider: MeterProvider | None = None
-        if readers:
+        self.readers: list[PullReader] = []
+        self.scraped = PullReader(cardinality_limits=CARDINALITY_LIMITS) if settings.serve_metrics else None
+        if self.scraped is not None:
+            self.readers.append(self.scraped)
+        flow = MetricFlow()
+        plan = plan_export(environ, "METRICS", by_default=True)
+        exporter: MetricExporter | None = None
+        if plan is not None:
+            exporter = exporter_of(plan, environ, lambda otlp: otlp.metric_exporter(plan, flow))
+        exported = self._exported_reader(exporter) if exporter is not None else None
+        if self.readers:
             self.provider = MeterProvider(
-                metric_readers=readers,
+                metric_readers=self.readers,
                 resource=resource,
                 shutdown_on_exit=False,
-                exemplar_filter=exemplar_filter(settings.environ),
+                exemplar_filter=exemplar_filter(environ),
+            )
+        self._push: MetricPush | None = None
+        if exporter is not None and exported is not None:
+            self._push = MetricPush(
+                exported,
+                exporter,
+                flow,
+                interval=number(environ, "OTEL_METRIC_EXPORT_INTERVAL", 15_000) / 1_000,
+                timeout=number(environ, "OTEL_METRIC_EXPORT_TIMEOUT", 30_000) / 1_000,
             )
 
-    def _exporting_reader(self, environ: Mapping[str, str]) -> MetricReader | None:
-        plan = plan_export(environ, "METRICS", by_default=True)
-        if plan is None:
-            return None
-        flow = MetricFlow()
-        exporter: MetricExporter | None = exporter_of(plan, environ, lambda otlp: otlp.metric_exporter(plan, flow))
-        if exporter is None:
-            return None
-        self._flow = flow
-        return PeriodicExportingMetricReader(
-            exporter,
-            export_interval_millis=number(environ, "OTEL_METRIC_EXPORT_INTERVAL", 15_000),
-            export_timeout_millis=number(environ, "OTEL_METRIC_EXPORT_TIMEOUT", 30_000),
+    def _exported_reader(self, exporter: MetricExporter) -> PullReader:
+        """Return the reader of `/metrics` if it collects what the exporter wants, else one of its own."""
+        preference = preference_of(exporter)
+        if self.scraped is not None and preference.usual:
+            return self.scraped
+        reader = PullReader(
             cardinality_limits=CARDINALITY_LIMITS,
+            temporality=preference.temporality,
+            aggregation=preference.aggregation,
         )
+        self.readers.append(reader)
+        return reader
 
     def start_closing(self, timeout: float) -> None:
-        """Export once more, from a thread of its own; give up after `timeout` seconds."""
-        if self.provider is not None:
-            self._thread = threading.Thread(
-                target=self.provider.shutdown, args=(timeout * 1_000,), name="recallscope-metrics-end", daemon=True
-            )
-            self._thread.start()
+        """Export once more, from the exporting thread; give up after `timeout` seconds."""
+        if self._push is not None:
+            self._push.start_closing(timeout)
 
     def finish_closing(self, deadline: float) -> None:
         """Wait until `deadline` (monotonic) at most for that last export."""
-        if self._thread is not None:
-            self._thread.join(max(deadline - time.monotonic(), 0.0))
-        self._ended = True
+        if self._push is not None:
+            self._push.finish_closing(deadline)
 
     def flows(self) -> tuple[Flow, ...]:
         """Say what became of the exported points."""
-        return (self._flow.flow(ended=self._ended),) if self._flow is not None else ()
+        return (self._push.flow(),) if self._push is not None else ()
 
 
 def _sampler(settings: TelemetrySettings) -> Sampler | None:

@@ -1,10 +1,11 @@
-"""The reader behind `/metrics`."""
+"""The reader behind `/metrics` and behind the export of metrics: it collects when somebody asks."""
 
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opentelemetry.sdk.metrics.export import MetricReader, MetricsData
+from opentelemetry.sdk.metrics.export import AggregationTemporality, MetricReader, MetricsData
+from opentelemetry.sdk.metrics.view import Aggregation
 
 from recallscope.telemetry.exemplars import ExemplarStore
 
@@ -12,12 +13,16 @@ __all__ = ["PullReader"]
 
 
 class PullReader(MetricReader):
-    """Collects when it is asked; always cumulative.
+    """Collects when it is asked, for any number of askers; cumulative unless stated otherwise.
+
+    Each reader costs a turn as much as the first one does, so whoever can takes what another one's reader collects.
 
     Args:
         store: keeps the exemplars that the SDK forgets.
         before: called before each collection, so that what was just stated is in it.
         cardinality_limits: as for every metric reader.
+        temporality: as for every metric reader.
+        aggregation: as for every metric reader.
     """
 
     def __init__(
@@ -26,8 +31,14 @@ class PullReader(MetricReader):
         store: ExemplarStore | None = None,
         before: Callable[[], object] = lambda: None,
         cardinality_limits: Mapping[type, int] | None = None,
+        temporality: dict[type, AggregationTemporality] | None = None,
+        aggregation: dict[type, Aggregation] | None = None,
     ) -> None:
-        super().__init__(cardinality_limits=dict(cardinality_limits) if cardinality_limits else None)
+        super().__init__(
+            preferred_temporality=temporality,
+            preferred_aggregation=aggregation,
+            cardinality_limits=dict(cardinality_limits) if cardinality_limits else None,
+        )
         self.store = store or ExemplarStore()
         self.before = before
         self._pulling = threading.Lock()

@@ -131,8 +131,8 @@ class Telemetry:
                 meter, context_of=spans.context_of, policies=settings.policies, anchor=self._anchor
             )
             deferred = DeferredObserver(observer, name=MetricObserver.name)
-            if metrics.scraped is not None:
-                metrics.scraped.before = deferred.settle
+            for reader in metrics.readers:
+                reader.before = deferred.settle
             self.observers = (spans, deferred)
             self._flows.append(lambda: (deferred.flow(),))
             histogram = ExemplarHistogram(meter, names.LOOP_LAG)

@@ -1,6 +1,5 @@
 """`recallscope run`: one turn, its answer on stdout as it comes, and one line on what memory did on stderr."""
 
-import json
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -125,7 +124,7 @@ class _Told:
     def __call__(self, event: Event, /) -> None:
         """Print a line of the journal."""
         if self._encoder is not None:
-            self._output.write(json.dumps(self._encoder(event), ensure_ascii=False) + "\n")
+            self._output.write(self._encoder(event).decode() + "\n")
 
     async def update(self, update: Update) -> None:
         """Show the answer as it comes, unless the journal's lines say it all."""
