@@ -5,15 +5,15 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from events import renamed
 from loops import Turn, ours, script, write_notes
 from rows import Row
 from turns import collector, telemetry_settings
 
-from recallscope.runtime.events import Event, OpId, Point, PolicyName, RecallWaited
+from recallscope.runtime.events import Event, Point, PolicyName, RecallWaited
 from recallscope.runtime.recall.policy import DEFAULT_CEILING
 from recallscope.runtime.testing.process import start_process
 from recallscope.runtime.testing.recorder import EventRecorder
@@ -92,20 +92,13 @@ def _caller_seconds(observers: Sequence[Callable[[Event], None]], make: Callable
     """Return the median CPU seconds of this thread for the events of one turn."""
     taken: list[float] = []
     for number in range(EVENT_TURNS):
-        events = [_renamed(event, f"{make.__name__}-{number}") for event in make()]
+        events = renamed(make(), f"{make.__name__}-{number}")
         started = time.thread_time()
         for event in events:
             for observer in observers:
                 observer(event)
         taken.append(time.thread_time() - started)
     return statistics.median(taken[EVENT_TURNS // 4 :])
-
-
-def _renamed(event: Event, name: str) -> Event:
-    """Give the operations of a copy of the golden turn names of their own."""
-    parent: OpId | None = getattr(event, "parent", None)
-    changes = {"op": f"{event.op}-{name}"} | ({"parent": f"{parent}-{name}"} if parent is not None else {})
-    return replace(event, **changes)
 
 
 async def measure_collectors() -> list[Row]:
