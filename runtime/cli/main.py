@@ -26,6 +26,10 @@ COMMANDS = {
     ),
     "run": LazyCommand("recallscope.runtime.cli.run:run", "Run one turn; say what memory did."),
     "recall": LazyCommand("recallscope.runtime.cli.recall:recall", "Say which notes a query recalls, and which not."),
+    "memory": LazyCommand(
+        "recallscope.runtime.cli.memory.group:memory",
+        "Look after notes: list, search, write, remove, check, export and import them.",
+    ),
     "model-server": LazyCommand(
         "recallscope.runtime.cli.model_server:model_server", "Serve the scripted model server on loopback."
     ),

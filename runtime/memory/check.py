@@ -1,4 +1,4 @@
-"""What is wrong with a memory folder, as a person can put it right: one value per problem, from the files themselves."""
+"""What is wrong with a memory folder, told so that a person can put it right; from the files, not from the catalog."""
 
 import hashlib
 import unicodedata
@@ -16,8 +16,11 @@ from recallscope.runtime.memory.store import INDEX_MARK, MAX_INDEX_LINES, memory
 
 __all__ = ["Problem", "ProblemKind", "check_root"]
 
-_FIELDS = ("name", "description", "type", "keywords", "usage_scenarios", "pinned")
-_FIELDS += ("created", "updated", "superseded_by", "source", "evidence")
+_FIELDS = (
+    *("name", "description", "type", "keywords", "usage_scenarios", "pinned"),
+    *("created", "updated", "superseded_by", "source", "evidence"),
+)
+"""What the front matter of a note may say; a value of these that stands in `Note.extra` could not be read."""
 
 
 @unique
@@ -140,7 +143,7 @@ def _index(root: Root, notes: Sequence[Note]) -> Iterator[Problem]:
     text = data.decode(errors="replace")
     newest = sorted(notes, key=lambda note: (-note.updated, note.relative))[:MAX_INDEX_LINES]
     if not text.startswith(INDEX_MARK):
-        why = "it was written by a person or another program, so it is not brought up to date; move it away for one that is"
+        why = "it was written by a person or another program, so it is left as it is; move it away for one of ours"
         yield Problem(kind=ProblemKind.INDEX, path=INDEX_NAME, text=why)
     elif text != memory_index(newest, len(notes)).encode(errors="replace").decode():
         why = "it is out of date; `recallscope memory index` writes it anew"

@@ -3,17 +3,18 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recallscope.runtime.errors import MemoryWriteError, NoteError
 from recallscope.runtime.memory.credentials import find_credentials
-from recallscope.runtime.memory.note import MAX_NOTE_BYTES, Note, note_id, parse, render
+from recallscope.runtime.memory.note import MAX_NOTE_BYTES, Note, iso, note_id, parse, render
 from recallscope.runtime.memory.scopes import Root
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
 
-__all__ = ["Draft", "draft_note", "free_name", "rendered", "vet"]
+__all__ = ["Draft", "draft_note", "free_name", "redated", "rendered", "vet"]
 
+_UPDATED = re.compile(rb"^updated[ \t]*:[^\r\n]*", re.MULTILINE)
 _SLUG_BYTES = 80
 _MOST_NAMESAKES = 1_000
 
@@ -119,6 +120,20 @@ def vet(data: bytes, scope: ScopeName, relative: str) -> None:
             problem=f"the text looks like it holds a credential: {where}",
             remedy="keep secrets in a secret store and write where they are kept",
         )
+
+
+def redated(data: bytes, note: Note, now: float) -> bytes:
+    """Return `data`, the text that replaces `note`, with `updated` set to `now` where it says what `note` says.
+
+    Nothing else of the text changes; where that cannot be had, nothing does.
+    """
+    old = parse(data, scope=note.scope, root=Path(), relative=note.relative, modified=-1.0)
+    line = f"updated: '{iso(now)}'".encode()
+    dated = _UPDATED.sub(lambda _: line, data, count=1)
+    if old.updated != note.updated or dated == data:
+        return data
+    new = parse(dated, scope=note.scope, root=Path(), relative=note.relative, modified=-1.0)
+    return dated if replace(new, version=old.version, updated=old.updated) == old else data
 
 
 def free_name(root: Root, draft: Draft) -> str:

@@ -20,7 +20,7 @@ from recallscope.runtime.errors import MemoryWriteError, NoteError, StoreUnavail
 from recallscope.runtime.events import MemoryWriteFinished, MemoryWriteStarted, OpId
 from recallscope.runtime.memory.catalog import Catalog, Changes
 from recallscope.runtime.memory.catalog_file import file_lock
-from recallscope.runtime.memory.draft import Draft, draft_note, free_name, rendered, vet
+from recallscope.runtime.memory.draft import Draft, draft_note, free_name, redated, rendered, vet
 from recallscope.runtime.memory.note import PINNED_FOLDER, Note, note_id, version_of
 from recallscope.runtime.memory.scopes import INDEX_NAME, Root, confined
 from recallscope.runtime.memory.store import (
@@ -161,6 +161,18 @@ class Editor:
                 if index:
                     await self._index(root)
         return note
+
+    async def rewrite(self, note: Note, data: bytes, *, parent: OpId | None = None) -> Note:
+        """Replace `note`, as the caller last read it, by what a person made of its file, kept byte for byte.
+
+        One line may differ: `updated`, where the person left it as it was.
+
+        Raises:
+            MemoryWriteError: as `update`; also if `data` is no readable note.
+        """
+        vet(data, note.scope, note.relative)
+        dated = redated(data, note, self._clock())
+        return await self.restore(note.scope, note.relative, dated, replaces=note.version, parent=parent)
 
     async def write_index(self, scope: ScopeName) -> None:
         """Write `MEMORY.md` of `scope` anew, unless a person wrote it or the catalog does not know the whole scope.

@@ -34,7 +34,7 @@ def erase_from_catalogs(own: Path, cache: Path, root: Path, relatives: frozenset
     """
     cleaned: list[Path] = []
     problems: list[str] = []
-    for path in dict.fromkeys((own, *sorted(cache.glob("*/catalog.sqlite3")))):
+    for path in dict.fromkeys((own, *sorted(cache.glob("*/catalog*.sqlite3")))):
         try:
             if path.exists() and (path == own or _knows(path, root)):
                 _forget(path, root, relatives)

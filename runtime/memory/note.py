@@ -18,7 +18,7 @@ from recallscope.runtime.memory.frontmatter import Block, FrontMatterError, dump
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
 
-__all__ = ["MAX_NOTE_BYTES", "PINNED_FOLDER", "Note", "note_id", "parse", "render", "version_of"]
+__all__ = ["MAX_NOTE_BYTES", "PINNED_FOLDER", "Note", "iso", "note_id", "parse", "render", "version_of"]
 
 MAX_NOTE_BYTES = 1_048_576
 """A larger file is no note: it is skipped when read and refused when written."""
@@ -140,8 +140,8 @@ def render(note: Note) -> bytes:
     if note.pinned:
         fields["pinned"] = True
     if note.created is not None:
-        fields["created"] = _iso(note.created)
-    fields["updated"] = _iso(note.updated)
+        fields["created"] = iso(note.created)
+    fields["updated"] = iso(note.updated)
     for name, value in (("superseded_by", note.superseded_by), ("source", note.source), ("evidence", note.evidence)):
         if value is not None:
             fields[name] = str(value)
@@ -258,5 +258,6 @@ def _within_calendar(seconds: float) -> float | None:
     return seconds if 0 <= seconds < _CALENDAR_ENDS else None
 
 
-def _iso(seconds: float) -> str:
+def iso(seconds: float) -> str:
+    """Return a time in seconds since 1970 as notes state it."""
     return datetime.fromtimestamp(seconds, tz=UTC).isoformat().replace("+00:00", "Z")
