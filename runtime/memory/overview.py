@@ -1,6 +1,6 @@
 """All notes of a memory at once, from its catalog: what people list and count. No recall reads this."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,10 @@ _ALL = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeOverview:
-    """What the catalog holds of one root: its notes without bodies, newest first, their sizes in bytes, the rest."""
+    """What the catalog holds of one root: its notes without bodies, newest first, and the rest."""
 
     root: Root
     notes: tuple[Note, ...]
-    sizes: Mapping[str, int]
     skipped: tuple[Skipped, ...]
 
 
@@ -41,13 +40,11 @@ def _scope(catalog: Catalog, root: Root) -> ScopeOverview:
     with catalog.readers.borrow() as reader:
         row = reader.execute("SELECT id FROM roots WHERE path = ?", (str(root.path),)).fetchone()
     if row is None:
-        return ScopeOverview(root=root, notes=(), sizes={}, skipped=())
+        return ScopeOverview(root=root, notes=(), skipped=())
     number = int(row[0])
-    seen, _ = catalog.seen(number)
     return ScopeOverview(
         root=root,
         notes=catalog.newest(number, root, _ALL),
-        sizes={relative: known.file.size for relative, known in seen.items()},
         skipped=catalog.skipped(number),
     )
 

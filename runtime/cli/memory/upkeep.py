@@ -17,7 +17,7 @@ from recallscope.runtime.memory.check import Problem, check_root
 from recallscope.runtime.memory.memory import MemoryStatistics
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.overview import ScopeOverview, discard_catalog, overview
-from recallscope.runtime.memory.scopes import INDEX_NAME
+from recallscope.runtime.memory.scopes import INDEX_NAME, Root, list_notes
 
 __all__ = ["check", "index", "stats"]
 
@@ -114,7 +114,7 @@ def _known(place: Place) -> _Overviews:
     try:
         return overview(place.catalog, place.asked)
     except StoreUnavailableError:
-        return tuple(ScopeOverview(root=root, notes=(), sizes={}, skipped=()) for root in place.asked)
+        return tuple(ScopeOverview(root=root, notes=(), skipped=()) for root in place.asked)
 
 
 async def _index(place: Place) -> _Overviews:
@@ -168,7 +168,7 @@ def _counted(scopes: _Overviews, statistics: MemoryStatistics, now: float) -> di
     status = statistics.catalog.stat()
     return {
         "notes": len(notes),
-        "bytes": sum(size for scope in scopes for size in scope.sizes.values()),
+        "bytes": sum(_sizes(scope.root) for scope in scopes),
         "skipped": sum(len(scope.skipped) for scope in scopes),
         "pinned": sum(note.pinned for note in notes),
         "superseded": sum(note.superseded_by is not None for note in notes),
@@ -183,6 +183,10 @@ def _counted(scopes: _Overviews, statistics: MemoryStatistics, now: float) -> di
             "written": moment(status.st_mtime),
         },
     }
+
+
+def _sizes(root: Root) -> int:
+    return sum(file.size for file in list_notes(root.path).files.values())
 
 
 def _count(notes: Iterable[Note], kind: Callable[[Note], str]) -> dict[str, int]:
