@@ -9,7 +9,6 @@ import json
 import logging
 import sqlite3
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from recallscope.runtime.memory.scopes import NoteFile, Root, Skipped
 from recallscope.runtime.memory.tokens import Tokens
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
 
-__all__ = ["COLUMNS", "HEAD_FIELDS", "Catalog", "Changes", "Head", "Postings", "Seen"]
+__all__ = ["COLUMNS", "HEAD_FIELDS", "LOOK", "Catalog", "Changes", "Head", "Postings"]
 __all__ += ["field_tokens", "index_word", "note_of"]
 
 _log = logging.getLogger(__name__)
@@ -38,6 +37,9 @@ COLUMNS = (
 )
 """What `note_of` takes: a row of `notes` without its body."""
 
+LOOK = "relative, mtime_ns, size, inode, ctime_ns, racy"
+"""What a `NoteFile` is made of."""
+
 _REMEMBERED_HEADS = 10_000
 """Heads kept in memory, about 3 KB each: making them anew is a third of the time of a search."""
 
@@ -46,9 +48,6 @@ HEAD_FIELDS = (Field.TITLE, Field.KEYWORDS, Field.DESCRIPTION)
 
 _Frequency = tuple[str, str]
 """A token and the letter of a list, or the empty string for the note as a whole."""
-
-_RACY_NS = 20_000_000
-"""A file that changed this shortly before it was read may change again within one tick of the file system's clock."""
 
 
 class Postings(Enum):
@@ -69,14 +68,6 @@ _FIELDS_OF: Final = {
     Postings.DESCRIPTION: (Field.DESCRIPTION,),
     Postings.BODY: (Field.BODY,),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the catalog knows of a file: its look when it was read, and whether that look can be trusted."""
-
-    file: NoteFile
-    racy: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +110,16 @@ class Catalog(CatalogFile):
             writer.execute("INSERT OR IGNORE INTO roots (path) VALUES (?)", (str(root),))
             return int(writer.execute("SELECT id FROM roots WHERE path = ?", (str(root),)).fetchone()[0])
 
-    def seen(self, root: int) -> tuple[dict[str, Seen], dict[str, Seen]]:
+    def seen(self, root: int) -> tuple[dict[str, NoteFile], dict[str, NoteFile]]:
         """Return what is known of the files of `root`: those that are notes, and those that were skipped."""
         with self.readers.borrow() as reader:
             notes = {
-                row[0]: Seen(NoteFile(*row[:4]), bool(row[4]))
-                for row in reader.execute(
-                    "SELECT relative, mtime_ns, size, inode, racy FROM notes WHERE root = ?", (root,)
-                )
+                row[0]: NoteFile(*row)
+                for row in reader.execute(f"SELECT {LOOK} FROM notes WHERE root = ?", (root,))  # noqa: S608 - a constant
             }
             skipped = {
-                row[0]: Seen(NoteFile(*row), racy=False)
-                for row in reader.execute("SELECT relative, mtime_ns, size, inode FROM skipped WHERE root = ?", (root,))
+                row[0]: NoteFile(*row)
+                for row in reader.execute(f"SELECT {LOOK} FROM skipped WHERE root = ?", (root,))  # noqa: S608 - a constant
             }
         return notes, skipped
 
@@ -190,8 +179,11 @@ class Catalog(CatalogFile):
             for entry in changes.notes:
                 self._insert(writer, root, entry, frequencies)
             writer.executemany(
-                "INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?, ?)",
-                [(root, skip.path, file.mtime_ns, file.size, file.inode, skip.why) for skip, file in changes.skipped],
+                "INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (root, skip.path, file.mtime_ns, file.size, file.inode, file.ctime_ns, file.racy, skip.why)
+                    for skip, file in changes.skipped
+                ],
             )
             _count_words(writer, root, frequencies)
             if writer.total_changes != before:
@@ -213,7 +205,8 @@ class Catalog(CatalogFile):
             "mtime_ns": file.mtime_ns,
             "size": file.size,
             "inode": file.inode,
-            "racy": file.mtime_ns > time.time_ns() - _RACY_NS,
+            "ctime_ns": file.ctime_ns,
+            "racy": file.racy,
             "version": note.version,
             "title": note.title,
             "description": note.description,

@@ -10,7 +10,8 @@ TABLES = """
 CREATE TABLE roots (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, notes INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE notes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, root INTEGER NOT NULL, relative TEXT NOT NULL,
-    mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, racy INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
+    racy INTEGER NOT NULL,
     version TEXT NOT NULL, title TEXT NOT NULL, description TEXT NOT NULL, type TEXT NOT NULL,
     keywords TEXT NOT NULL, usage_scenarios TEXT NOT NULL, pinned INTEGER NOT NULL,
     created REAL, updated REAL NOT NULL, superseded_by TEXT, source TEXT, evidence TEXT, extra TEXT,
@@ -20,7 +21,8 @@ CREATE INDEX notes_recent ON notes (root, updated);
 CREATE TABLE bodies (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE skipped (
     root INTEGER NOT NULL, relative TEXT NOT NULL, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
-    inode INTEGER NOT NULL, why TEXT NOT NULL, PRIMARY KEY (root, relative)
+    inode INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, racy INTEGER NOT NULL,
+    why TEXT NOT NULL, PRIMARY KEY (root, relative)
 ) WITHOUT ROWID;
 CREATE TABLE terms (
     root INTEGER NOT NULL, term TEXT NOT NULL, documents INTEGER NOT NULL,

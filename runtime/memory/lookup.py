@@ -15,13 +15,15 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from recallscope.runtime.memory.catalog import COLUMNS, HEAD_FIELDS, Catalog, Head, Postings, index_word, note_of
+from recallscope.runtime.errors import NoteError
+from recallscope.runtime.memory.catalog import COLUMNS, HEAD_FIELDS, LOOK, Catalog, Head, Postings, index_word, note_of
 from recallscope.runtime.memory.catalog_readers import Reader
 from recallscope.runtime.memory.noise import mentions
-from recallscope.runtime.memory.note import Note
+from recallscope.runtime.memory.note import Note, version_of
 from recallscope.runtime.memory.rank import RELATED, Field, Term, terms, threshold
 from recallscope.runtime.memory.scopes import NoteFile, Root
 from recallscope.runtime.memory.search import Dropped, Found, Hit, LeftOut, Part, Source
+from recallscope.runtime.memory.store import read_bytes
 from recallscope.runtime.memory.tokens import QueryToken
 from recallscope.runtime.messages import NoteVersion
 
@@ -332,14 +334,23 @@ def load_notes(connection: Reader, roots: Mapping[int, Root], notes: Sequence[No
 
 
 def is_current(reader: Reader, number: int | None, note: Note) -> bool:
-    """Say whether the file of `note` still is the version that the catalog holds, by one `stat`."""
+    """Say whether the file of `note` still is the version that the catalog holds.
+
+    One `stat` tells; only a file that looks another, or changed too shortly before it was read for its look to be
+    trusted, is read again.
+    """
     row = reader.execute(
-        "SELECT version, mtime_ns, size, inode FROM notes WHERE root = ? AND relative = ?", (number, note.relative)
+        f"SELECT version, {LOOK} FROM notes WHERE root = ? AND relative = ?",  # noqa: S608 - a constant
+        (number, note.relative),
     ).fetchone()
     if row is None or row[0] != note.version:
         return False
+    known = NoteFile(*row[1:])
     try:
         status = note.path.stat(follow_symlinks=False)
-    except OSError:
+        if not known.racy and NoteFile.of(note.relative, status) == known:
+            return True
+        data, _ = read_bytes(note.path.parent, note.path.name)
+    except (OSError, NoteError):
         return False
-    return NoteFile.of(note.relative, status) == NoteFile(note.relative, *row[1:])
+    return version_of(data) == note.version

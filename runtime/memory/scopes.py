@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recallscope.runtime.errors import MemoryWriteError
+from recallscope.runtime.memory.catalog_schema import SCHEMA
 from recallscope.runtime.terms import ScopeName
 
 __all__ = [
     "INDEX_NAME",
+    "MAX_DEPTH",
     "Listing",
     "MemoryRoots",
     "NoteFile",
@@ -22,6 +24,7 @@ __all__ = [
     "confined",
     "default_base",
     "default_cache",
+    "is_note_path",
     "list_notes",
     "project_key",
 ]
@@ -30,6 +33,10 @@ INDEX_NAME = "MEMORY.md"
 """The generated index of a root; never a note."""
 
 MAX_DEPTH = 16
+"""How many folders deep below a root notes may lie."""
+
+_TICK_NS = 20_000_000
+"""Nanoseconds: two changes of a file within one tick of the file system's clock bear the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +78,28 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, order=True)
 class NoteFile:
-    """A file that may hold a note, as the file system showed it; `relative` uses forward slashes."""
+    """A file that may hold a note, as the file system showed it; `relative` uses forward slashes.
+
+    `ctime_ns` tells a change that put size and time back. `racy`: it had changed so shortly before it was looked at
+    that the next change may look the same.
+    """
 
     relative: str
     mtime_ns: int
     size: int
     inode: int
+    ctime_ns: int = 0
+    racy: bool = field(default=True, compare=False)
 
     @classmethod
-    def of(cls, relative: str, status: os.stat_result) -> "NoteFile":
-        """Return what `status` says of the file; the inode is cut to 63 bits, which is what a database holds."""
-        return cls(relative, status.st_mtime_ns, status.st_size, status.st_ino & 0x7FFF_FFFF_FFFF_FFFF)
+    def of(cls, relative: str, status: os.stat_result, *, asked_at_ns: int | None = None) -> "NoteFile":
+        """Return what `status`, asked for at `asked_at_ns` or later, says of the file.
+
+        The inode is cut to 63 bits, which is what a database holds.
+        """
+        inode = status.st_ino & 0x7FFF_FFFF_FFFF_FFFF
+        racy = asked_at_ns is None or status.st_ctime_ns > asked_at_ns - _TICK_NS
+        return cls(relative, status.st_mtime_ns, status.st_size, inode, status.st_ctime_ns, racy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +125,12 @@ def default_cache(environment: Mapping[str, str] = os.environ) -> Path:
 def catalog_path(roots: MemoryRoots, cache: Path | None = None) -> Path:
     """Return where the catalog over `roots` lies: below `cache` (`default_cache`), named by a hash of the base.
 
-    The catalog is derived: it never lies in a memory directory, never travels with it, and should not lie on a network
-    file system.
+    Its name also holds its version: two versions of this program do not throw away each other's. It is derived, so it
+    never lies in a memory directory, never travels with it, and should not lie on a network file system.
     """
     base = roots.base or roots.project or roots.user or default_base()
     name = hashlib.blake2b(os.fsencode(base.expanduser().resolve()), digest_size=8).hexdigest()
-    return (cache or default_cache()) / name / "catalog.sqlite3"
+    return (cache or default_cache()) / name / f"catalog-{SCHEMA:08x}.sqlite3"
 
 
 def project_key(workspace: Path, *, by: str = "git-root") -> str:
@@ -164,12 +182,28 @@ def list_notes(root: Path) -> Listing:
     return Listing(files, tuple(sorted(skipped, key=lambda skip: skip.path)), tuple(unlisted))
 
 
+def is_note_path(relative: str) -> bool:
+    """Say whether a regular file at `relative` would be listed as a note."""
+    *folders, name = relative.split("/")
+    if any(part.startswith(".") for part in (*folders, name)) or len(folders) > MAX_DEPTH:
+        return False
+    try:
+        relative.encode()
+    except UnicodeEncodeError:
+        return False
+    return _is_note_name(name)
+
+
+def _is_note_name(name: str) -> bool:
+    return name.lower().endswith(".md") and name != INDEX_NAME
+
+
 def _take(
     entry: "os.DirEntry[str]", folder: str, root: Path, files: dict[str, NoteFile], skipped: list[Skipped]
 ) -> Iterator[str]:
     """Sort one entry into `files` or `skipped`, or yield it as a folder to list."""
     relative = f"{folder}/{entry.name}" if folder else entry.name
-    is_note = entry.name.lower().endswith(".md") and entry.name != INDEX_NAME
+    is_note = _is_note_name(entry.name)
     try:
         relative.encode()
     except UnicodeEncodeError:

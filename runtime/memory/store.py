@@ -48,6 +48,7 @@ def read_bytes(root: Path, relative: str) -> tuple[bytes, NoteFile]:
     except OSError as error:
         raise NoteError(path=relative, problem=f"it cannot be opened: {error.strerror}") from None
     try:
+        now = time.time_ns()
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise NoteError(path=relative, problem="it is no regular file")
@@ -59,7 +60,7 @@ def read_bytes(root: Path, relative: str) -> tuple[bytes, NoteFile]:
         raise NoteError(path=relative, problem=f"it cannot be read: {error.strerror}") from None
     finally:
         os.close(descriptor)
-    return data, NoteFile.of(relative, status)
+    return data, NoteFile.of(relative, status, asked_at_ns=now)
 
 
 def write_bytes(path: Path, data: bytes, *, replace: Callable[[Path, Path], object] = os.replace) -> None:

@@ -1,20 +1,27 @@
 """How the catalog catches up with the files of a root: list, compare, read what changed, forget what is gone."""
 
+import os
+import stat
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from recallscope.runtime.errors import NoteError, StoreUnavailableError
-from recallscope.runtime.memory.catalog import Catalog, Changes, Seen
-from recallscope.runtime.memory.scopes import Listing, NoteFile, Root, Skipped, list_notes
+from recallscope.runtime.memory.catalog import Catalog, Changes
+from recallscope.runtime.memory.scopes import Listing, NoteFile, Root, Skipped, is_note_path, list_notes
 from recallscope.runtime.memory.store import read_note
 
-__all__ = ["Synced", "sync_files", "sync_root"]
+__all__ = ["FolderUnavailableError", "Synced", "sync_files", "sync_root"]
 
 _BATCH = 100
 """Notes in one transaction: a write of our own waits no longer than for one of these."""
 
 _WORTH_MERGING = 500
 """Changes after which the index is merged: 25 µs a note."""
+
+
+class FolderUnavailableError(StoreUnavailableError):
+    """A memory folder is there and cannot be listed: nothing certain can be said of its notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,21 +37,24 @@ class Synced:
 def sync_root(catalog: Catalog, root: Root, *, stopped: Callable[[], bool] = lambda: False) -> Synced:
     """Bring the rows of `root` up to its files; the newest files come first. Runs in a thread.
 
-    A folder that cannot be listed keeps its rows: not seen is not gone.
+    A folder that cannot be listed keeps its rows: not seen is not gone. What others write into the catalog meanwhile
+    stays: the rows are asked for before the files, so that a note made in between is not taken for one that is gone.
 
     Raises:
-        StoreUnavailableError: the root cannot be listed, or the catalog cannot be read or written.
+        FolderUnavailableError: the root cannot be listed.
+        StoreUnavailableError: the catalog cannot be read or written.
     """
+    number = catalog.root_id(root.path)
+    notes, skipped = catalog.seen(number)
     try:
         listing = list_notes(root.path)
     except OSError as error:
-        raise StoreUnavailableError(f"the memory folder {root.path} cannot be listed: {error.strerror}") from error
-    number = catalog.root_id(root.path)
-    notes, skipped = catalog.seen(number)
+        raise FolderUnavailableError(f"the memory folder {root.path} cannot be listed: {error.strerror}") from error
     known = {**skipped, **notes}
-    gone = [relative for relative in known if relative not in listing.files and not _hidden(relative, listing)]
     todo = [file for file in listing.files.values() if _differs(known.get(file.relative), file)]
     todo.sort(key=lambda file: (-file.mtime_ns, file.relative))
+    gone = [relative for relative in known if relative not in listing.files and not _hidden(relative, listing)]
+    gone = [relative for relative in gone if not (is_note_path(relative) and _is_there(root, relative))]
     changed = _apply(catalog, (number, root), Changes(gone=gone), (file.relative for file in todo), stopped)
     if changed >= _WORTH_MERGING:
         catalog.optimize()
@@ -59,11 +69,17 @@ def sync_root(catalog: Catalog, root: Root, *, stopped: Callable[[], bool] = lam
 def sync_files(catalog: Catalog, root: Root, relatives: Iterable[str]) -> int:
     """Read these files of `root` again, whatever the catalog knows of them, and return how many notes it now holds.
 
+    A file that is gone, is no regular one any more, or lies behind a symbolic link now, is forgotten.
+
     Raises:
         StoreUnavailableError: the catalog cannot be read or written.
     """
     number = catalog.root_id(root.path)
-    _apply(catalog, (number, root), Changes(), relatives, lambda: False)
+    changes = Changes()
+    there: list[str] = []
+    for relative in relatives:
+        (there if _is_there(root, relative) else changes.gone).append(relative)
+    _apply(catalog, (number, root), changes, there, lambda: False)
     return catalog.count(number)
 
 
@@ -93,7 +109,8 @@ def _apply(
 def _read(root: Root, relative: str, changes: Changes) -> None:
     file = NoteFile(relative, 0, 0, 0)
     try:
-        file = NoteFile.of(relative, (root.path / relative).stat(follow_symlinks=False))
+        now = time.time_ns()
+        file = NoteFile.of(relative, (root.path / relative).stat(follow_symlinks=False), asked_at_ns=now)
         changes.notes.append(read_note(root, relative))
     except FileNotFoundError:
         changes.gone.append(relative)
@@ -103,8 +120,22 @@ def _read(root: Root, relative: str, changes: Changes) -> None:
         changes.skipped.append((Skipped(relative, f"it cannot be read: {error.strerror}"), file))
 
 
-def _differs(seen: Seen | None, file: NoteFile) -> bool:
-    return seen is None or seen.racy or seen.file != file
+def _is_there(root: Root, relative: str) -> bool:
+    """Say whether a scan would find a regular file at `relative`: no part of its way is a link."""
+    path = str(root.path)
+    *folders, name = relative.split("/")
+    try:
+        for folder in folders:
+            path = f"{path}/{folder}"
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                return False
+        return stat.S_ISREG(os.lstat(f"{path}/{name}").st_mode)
+    except OSError:
+        return False
+
+
+def _differs(known: NoteFile | None, file: NoteFile) -> bool:
+    return known is None or known.racy or known != file
 
 
 def _hidden(relative: str, listing: Listing) -> bool:

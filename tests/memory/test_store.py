@@ -94,6 +94,7 @@ def test_a_note_is_read_with_the_look_of_its_file(tmp_path: Path) -> None:
     status = path.stat()
     assert (note.title, note.id) == ("T", "user:a.md")
     assert (file.mtime_ns, file.size, file.inode) == (status.st_mtime_ns, 8, status.st_ino)
+    assert (file.ctime_ns, file.racy) == (status.st_ctime_ns, True)
 
 
 def _note(number: int, title: str = "T") -> Note:
