@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.tokens import QueryToken
 
-__all__ = ["RELATED", "Field", "Term", "rarity", "score", "terms", "threshold"]
+__all__ = ["RELATED", "Field", "Term", "field_texts", "rarity", "score", "terms", "threshold"]
 
 
 class Field(Enum):
@@ -32,6 +33,10 @@ class Field(Enum):
 
 _STRENGTH: Final = {Field.TITLE: 1.0, Field.KEYWORDS: 0.95, Field.DESCRIPTION: 0.6, Field.BODY: 0.4}
 
+_MOST_KEYWORDS: Final = 24
+_MOST_SCENARIOS: Final = 16
+_MOST_CHARACTERS: Final = {Field.TITLE: 200, Field.KEYWORDS: 2_000, Field.DESCRIPTION: 600}
+
 RELATED: Final = 0.6
 """A second note goes with the first into the fast result if it has this share of its score."""
 
@@ -47,6 +52,23 @@ class Term:
 
     text: str
     worth: float
+
+
+def field_texts(note: Note) -> Mapping[Field, str]:
+    """Return the text of each field of `note`; an overlong one counts in the body: a heap of keywords names nothing."""
+    keywords = note.keywords if len(note.keywords) <= _MOST_KEYWORDS else ()
+    scenarios = note.usage_scenarios if len(note.usage_scenarios) <= _MOST_SCENARIOS else ()
+    texts = {
+        Field.TITLE: note.title,
+        Field.KEYWORDS: "\n".join((*keywords, *scenarios)),
+        Field.DESCRIPTION: note.description,
+    }
+    beyond = ["\n".join(note.keywords)] * (not keywords) + ["\n".join(note.usage_scenarios)] * (not scenarios)
+    for field, most in _MOST_CHARACTERS.items():
+        if len(texts[field]) > most:
+            beyond.append(texts[field])
+            texts[field] = ""
+    return {**texts, Field.BODY: "\n".join((note.body, *beyond)) if any(beyond) else note.body}
 
 
 def rarity(documents: int, notes: int) -> float:
