@@ -13,6 +13,7 @@ from recallscope.runtime.terms import (
     Cause,
     Delivered,
     EndedBy,
+    NotAsked,
     Outcome,
     Phase,
     Point,
@@ -45,6 +46,7 @@ __all__ = [
     "ModelCallFinished",
     "ModelCallStarted",
     "ModelFirstChunk",
+    "NotAsked",
     "OpId",
     "Outcome",
     "Phase",
@@ -238,13 +240,17 @@ class RecallFastResult(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSettled(Event):
-    """The refined result stands after `elapsed` seconds; an error is an empty result with its cause."""
+    """The refined result stands after `elapsed` seconds; an error is an empty result with its cause.
+
+    `not_asked`: the selector was passed over, and why.
+    """
 
     policy: PolicyName
     notes: tuple[str, ...]
     strategy: Strategy
     elapsed: float
     error_type: Reason | None = None
+    not_asked: NotAsked | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

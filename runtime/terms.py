@@ -10,6 +10,7 @@ __all__ = [
     "Cause",
     "Delivered",
     "EndedBy",
+    "NotAsked",
     "NoteSource",
     "NoteType",
     "Outcome",
@@ -84,6 +85,18 @@ class Strategy(StrEnum):
     MODEL = "model"
     LEXICAL = "lexical"
     NONE = "none"
+
+
+@unique
+class NotAsked(StrEnum):
+    """Why the selector was not asked, since it could not have helped.
+
+    `NO_CANDIDATES`: there is nothing to choose from. `EXACT_TITLE`: the query names the whole title of one note, and
+    every other note is far behind it.
+    """
+
+    NO_CANDIDATES = "no_candidates"
+    EXACT_TITLE = "exact_title"
 
 
 @unique

@@ -28,6 +28,7 @@ from recallscope.runtime.events import (
     RecallLate,
     RecallPhase,
     RecallRolledBack,
+    RecallSettled,
     RecallSkipped,
     RecallWaited,
     Scenario,
@@ -129,6 +130,7 @@ class MetricObserver:
             TurnFinished: self._turn_finished,
             PostTurnFailed: lambda _event: self._post_failures.add(1, ()),
             RecallBegun: self._recall_begun,
+            RecallSettled: self._settled,
             RecallWaited: self._waited,
             RecallDelivered: self._delivered,
             RecallRolledBack: self._rolled_back,
@@ -170,6 +172,8 @@ class MetricObserver:
         self._outcomes = Tally(meter, names.RECALL_OUTCOMES)
         self._rollbacks = ExemplarCounter(meter, names.RECALL_ROLLED_BACK)
         self._late = Tally(meter, names.RECALL_LATE_RESULTS)
+        self._not_asked = Tally(meter, names.RECALL_REFINEMENTS_SKIPPED)
+        self._not_refined = ExemplarCounter(meter, names.RECALL_REFINEMENTS_FAILED)
         self._recall_turns = ExemplarCounter(meter, names.RECALL_TURNS)
         self._turn_wait = ExemplarHistogram(meter, names.RECALL_TURN_WAIT_DURATION)
         observe_up_down(meter, names.RECALL_ACTIVE, lambda: len(self._recalls))
@@ -236,6 +240,13 @@ class MetricObserver:
     def _recall_begun(self, event: RecallBegun) -> None:
         self._started.add(1, (event.policy.value,))
         _remember(self._recalls, event.op)
+
+    def _settled(self, event: RecallSettled) -> None:
+        if event.not_asked is not None:
+            self._not_asked.add(1, (event.policy.value, event.not_asked.value))
+        if event.error_type is not None:
+            labels = (event.policy.value, event.error_type.value)
+            self._not_refined.add(1, labels, self._context_of(event.op))
 
     def _waited(self, event: RecallWaited) -> None:
         context = self._context_of(event.op)

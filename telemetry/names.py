@@ -176,6 +176,7 @@ RECALL_NOTES_WITHDRAWN: Final = "recallscope.recall.notes.withdrawn"
 RECALL_SKIPS: Final = "recallscope.recall.skips"
 RECALL_ROLLBACKS: Final = "recallscope.recall.rollbacks"
 RECALL_PARTIAL: Final = "recallscope.recall.partial"
+RECALL_NOT_ASKED: Final = "recallscope.recall.selector.not_asked"
 RECALL_CATALOG: Final = "recallscope.recall.catalog.notes"
 
 EVENT_BEGIN: Final = "recallscope.recall.begin"
@@ -226,6 +227,18 @@ RECALL_OUTCOMES: Final = counter(
 )
 RECALL_ROLLED_BACK: Final = counter(
     "recallscope.recall.rollbacks", "{delivery}", "Deliveries that did not reach the model.", POLICY, POINT, CAUSE
+)
+RECALL_REFINEMENTS_SKIPPED: Final = counter(
+    "recallscope.recall.refinements.skipped",
+    "{recall}",
+    "Recalls whose selector was not asked, since it could not have helped.",
+    *(POLICY, REASON),
+)
+RECALL_REFINEMENTS_FAILED: Final = counter(
+    "recallscope.recall.refinements.failed",
+    "{recall}",
+    "Recalls whose selection failed, whatever stood in for it.",
+    *(POLICY, REASON),
 )
 RECALL_LATE_RESULTS: Final = counter(
     "recallscope.recall.late_results", "{result}", "Results that came after their recall had closed.", POLICY

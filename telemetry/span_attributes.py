@@ -172,7 +172,9 @@ def span_event(event: Event) -> tuple[str, Attributes] | None:  # noqa: PLR0911 
                 names.RECALL_STRATEGY: event.strategy.value,
                 names.RECALL_ELAPSED: event.elapsed,
             }
-            return names.EVENT_SETTLED, settled | _present((names.ERROR_TYPE, event.error_type))
+            return names.EVENT_SETTLED, settled | _present(
+                (names.ERROR_TYPE, event.error_type), (names.RECALL_NOT_ASKED, event.not_asked)
+            )
         case RecallDelivered():
             return names.EVENT_DELIVERED, {
                 names.RECALL_PHASE: event.phase.value,

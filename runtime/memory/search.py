@@ -73,7 +73,7 @@ class Found:
     (the fallback when no model selects). `candidates`: at most 200 notes for the selector, lexical matches interleaved
     with recent ones; their bodies may be empty. `left_out`: the best at most 10 of those looked at and not in `fast`,
     best first; their bodies may be empty. `threshold`: the least score of a note in `fast`. `sources`: those that
-    answered in time. `partial`: interrupted.
+    answered in time. `partial`: interrupted. `asked`: the telling words of the query, everyday ones left out.
     """
 
     fast: tuple[Hit, ...] = ()
@@ -83,6 +83,7 @@ class Found:
     threshold: float = 0.0
     sources: tuple[Source, ...] = (Source.WORDS,)
     partial: bool = False
+    asked: frozenset[str] = frozenset()
 
 
 class Searchable(Protocol):

@@ -33,7 +33,7 @@ from recallscope.runtime.recall.fence import fence, render
 from recallscope.runtime.recall.handle import Delivery, Move, RecalledNote, RecallHandle, Settled, Skip
 from recallscope.runtime.recall.policy import Policy
 from recallscope.runtime.recall.scenario import TurnFacts, delivered_at, scenario_of
-from recallscope.runtime.terms import Cause, Outcome, Point, Reason, RollbackCause, Strategy
+from recallscope.runtime.terms import Cause, NotAsked, Outcome, Point, Reason, RollbackCause, Strategy
 
 __all__ = ["NO_MEMORY", "Handover", "PendingRecall", "RecallTurn", "RecallVerdict"]
 
@@ -139,8 +139,8 @@ class PendingRecall:
         else:
             self._late(Move.PUBLISH_FAST)
 
-    def settle(self, result: Settled) -> None:
-        """Take the refined result and state it; too late, it is only counted."""
+    def settle(self, result: Settled, *, not_asked: NotAsked | None = None) -> None:
+        """Take the refined result and state it; too late, it is only counted. `not_asked`: no model chose, and why."""
         at = self.observers.now()
         if not self.handle.settle(result, at=at):
             self._late(Move.SETTLE)
@@ -155,6 +155,7 @@ class PendingRecall:
                 strategy=result.strategy,
                 elapsed=at - self.begun_at,
                 error_type=result.error,
+                not_asked=not_asked,
             )
         )
 

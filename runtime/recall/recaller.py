@@ -182,7 +182,8 @@ class Recaller:
                 strategy=refined.strategy,
                 error=refined.error,
                 cut_by_policy=refined.cut_by_policy,
-            )
+            ),
+            not_asked=refined.not_asked,
         )
 
     # The check of what is about to be delivered

@@ -11,19 +11,24 @@ from recallscope.runtime.memory.search import Found, Searchable
 from recallscope.runtime.recall.fault import outcome_of, tell
 from recallscope.runtime.recall.policy import Policy
 from recallscope.runtime.recall.selector import Selector
-from recallscope.runtime.terms import Cause, Reason, Strategy
+from recallscope.runtime.recall.title import is_certain
+from recallscope.runtime.terms import Cause, NotAsked, Reason, Strategy
 
 __all__ = ["Refined", "Refiner"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refined:
-    """The refined notes, best first, who chose them, and what went wrong; `cut_by_policy`: its own limit ended it."""
+    """The refined notes, best first, who chose them, and what went wrong.
+
+    `cut_by_policy`: its own limit ended it. `not_asked`: the selector could not have helped, and why.
+    """
 
     notes: tuple[Note, ...]
     strategy: Strategy
     error: Reason | None = None
     cut_by_policy: bool = False
+    not_asked: NotAsked | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +49,18 @@ class Refiner:
         recent_tools: Sequence[str],
         cause: Callable[[], Cause | None],
     ) -> Refined:
-        """Return the refined result of a search; a selector that fails or takes too long is an error in it."""
+        """Return the refined result of a search; a selector that fails or takes too long is an error in it.
+
+        The selector is not asked where there is nothing to choose from, or where the query names the title of the one
+        note that matches (`title.is_certain`); the latter only under policies in which words may stand in for it.
+        """
         if self.selector is None:
             return _lexical(found, None)
         if not found.candidates:
-            return Refined(notes=(), strategy=Strategy.NONE)
+            return Refined(notes=(), strategy=Strategy.NONE, not_asked=NotAsked.NO_CANDIDATES)
+        if self.policy.lexical_fallback and is_certain(query, found):
+            notes = (found.fast[0].note,)
+            return Refined(notes=notes, strategy=Strategy.LEXICAL, not_asked=NotAsked.EXACT_TITLE)
         own_limit = self.policy.selector_limit
         limit = self.safety if own_limit is None else min(own_limit, self.safety)
         error = Reason.SELECTOR_TIMEOUT

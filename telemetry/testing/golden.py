@@ -16,6 +16,7 @@ from recallscope.runtime.events import (
     ModelCallFinished,
     ModelCallStarted,
     ModelFirstChunk,
+    NotAsked,
     OpId,
     Outcome,
     Phase,
@@ -53,7 +54,7 @@ from recallscope.runtime.events import (
     TurnStarted,
 )
 
-__all__ = ["AT", "WALL", "golden_process", "golden_turn", "tool_free_turn", "unlucky_turn"]
+__all__ = ["AT", "WALL", "golden_process", "golden_turn", "lexical_turn", "tool_free_turn", "unlucky_turn"]
 
 AT = 1_000.0
 WALL = 1_800_000_000.0
@@ -225,6 +226,45 @@ def unlucky_turn(*, number: int = 2, at: float = AT + 10, session: str = "s") ->
     ]  # fmt: skip
 
 
+def lexical_turn(
+    *,
+    number: int,
+    at: float,
+    session: str = "s",
+    not_asked: NotAsked | None = None,
+    error: Reason | None = None,
+) -> list[Event]:
+    """Return the events of a turn whose refined result is what the words found: no selector was asked, or it failed."""
+    turn, recall = (OpId(f"{session}-{number}-{name}") for name in ("turn", "recall"))
+    return [
+        TurnStarted(
+            op=turn, at=at, session=session, turn=f"{session}.{number}", agent="main", origin=TurnOrigin.PROMPT,
+            policy=_TIERED, traceparent=None,
+        ),
+        RecallBegun(
+            op=recall, at=at, parent=turn, session=session, turn=f"{session}.{number}", policy=_TIERED, ceiling=0.1,
+            catalog_notes=42,
+        ),
+        RecallFastResult(op=recall, at=at + 0.004, policy=_TIERED, notes=("n1",), elapsed=0.004, partial=False),
+        RecallSettled(
+            op=recall, at=at + 0.005, policy=_TIERED, notes=("n1",), strategy=Strategy.LEXICAL, elapsed=0.005,
+            error_type=error, not_asked=not_asked,
+        ),
+        RecallClosed(
+            op=recall, at=at + 0.9, policy=_TIERED, outcome=Outcome.DISCARDED, reason=Reason.ABORT,
+            close_reason=Reason.ABORT, cause=Cause.USER_CANCEL, phases=Phase.NONE, strategy=Strategy.LEXICAL,
+            points=(), ceiling=0.1, fast_seconds=0.004, settled_seconds=0.005, delivered_seconds=None, waited=0.0,
+            notes_selected=1, notes_delivered=0, skips=0, rollbacks=0, partial=False,
+            scenario=Scenario.NOT_SENT, delivered=Delivered.NONE,
+        ),
+        TurnFinished(
+            op=turn, at=at + 1.0, status=Status.CANCELLED, cause=Cause.USER_CANCEL, outcome=TurnOutcome.CANCELLED,
+            sends=0, phases=((TurnPhase.OTHER, 1.0),), scenario=Scenario.NOT_SENT, delivered=Delivered.NONE,
+            recall_reason=Reason.ABORT, recall_waited=0.0,
+        ),
+    ]  # fmt: skip
+
+
 def golden_process() -> list[Event]:
     """Return a process's events: a golden turn, an unlucky one, memory writes, syncs, sessions."""
     create, update, delete = OpId("w1"), OpId("w2"), OpId("w3")
@@ -237,6 +277,8 @@ def golden_process() -> list[Event]:
         SessionOpened(op=OpId("o"), at=AT, session="s", agent="main", policy=_TIERED),
         *golden_turn(),
         *unlucky_turn(),
+        *lexical_turn(number=3, at=AT + 14, not_asked=NotAsked.EXACT_TITLE),
+        *lexical_turn(number=4, at=AT + 16, error=Reason.SELECTOR_UNAVAILABLE),
         MemoryWriteStarted(op=create, at=AT + 20, operation="create", scope=ScopeName.PROJECT, note="n4"),
         MemoryWriteFinished(op=create, at=AT + 20.01, status=ok),
         MemoryWriteStarted(op=update, at=AT + 21, operation="update", scope=ScopeName.USER, note="n5"),

@@ -5,14 +5,24 @@ from dataclasses import replace
 from typing import Any
 
 from recallscope.runtime.events import (
+    NotAsked,
     PolicyName,
+    Reason,
     RecallWaited,
     SessionOpened,
     ToolFinished,
     TurnFinished,
 )
 from recallscope.telemetry import names
-from recallscope.telemetry.testing.golden import AT, WALL, golden_process, golden_turn, tool_free_turn, unlucky_turn
+from recallscope.telemetry.testing.golden import (
+    AT,
+    WALL,
+    golden_process,
+    golden_turn,
+    lexical_turn,
+    tool_free_turn,
+    unlucky_turn,
+)
 
 Make = Callable[..., Any]
 
@@ -84,6 +94,18 @@ def test_what_went_wrong_is_counted_with_its_reason(make_metrics: Make) -> None:
     assert _only(points, names.TURN_POST_FAILURES) == 1
     failed = {"recallscope.status": "failed", "error.type": "connection_error"}
     assert _point(points, names.INFERENCE_DURATION, **failed) == (1, 1.8)
+
+
+def test_a_selection_that_was_passed_over_or_failed_is_counted_with_its_reason(make_metrics: Make) -> None:
+    """Whatever stood in for the selector, its share of the recalls can be read off: what failed carries its trace."""
+    passed_over = lexical_turn(number=1, at=AT, not_asked=NotAsked.EXACT_TITLE)
+    failed = lexical_turn(number=2, at=AT, error=Reason.SELECTOR_TIMEOUT)
+    points = _feed(make_metrics(), [*passed_over, *failed])
+
+    assert _only(points, names.RECALL_REFINEMENTS_SKIPPED) == 1
+    assert _point(points, names.RECALL_REFINEMENTS_SKIPPED, policy="tiered", reason="exact_title") == 1
+    assert _only(points, names.RECALL_REFINEMENTS_FAILED) == 1
+    assert _point(points, names.RECALL_REFINEMENTS_FAILED, policy="tiered", reason="selector_timeout") == 1
 
 
 def test_an_overrun_is_longer_than_ceiling_and_five_milliseconds(make_metrics: Make) -> None:

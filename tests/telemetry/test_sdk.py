@@ -93,7 +93,7 @@ def test_a_golden_process_arrives_at_a_collector(
     waits = metrics["recallscope.recall.wait.duration"].histogram.data_points
     assert sum(point.count for point in waits) == 3
     traces = {exemplar.trace_id.hex() for point in waits for exemplar in point.exemplars}
-    assert traces == {turn.trace_id for turn in turns}
+    assert traces == {turn.trace_id for turn in turns[:2]}  # the other turns sent nothing, so they did not wait
     assert {metric for metric in metrics if metric not in {known.name for known in names.METRICS}} == set()
     assert [flow.lost_items for flow in telemetry.statistics()] == [0, 0, 0]
 
