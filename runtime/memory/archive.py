@@ -25,6 +25,8 @@ MAX_MEMBERS = 200_000
 MAX_PIECE_BYTES = 64 << 20
 """The most that is ever held of an archive at once, its own headers included."""
 
+_BLOCK_BYTES = 1 << 20
+
 _REMEDY = "make the archive anew, or unpack it yourself, look at it, and import the folder"
 
 
@@ -70,6 +72,8 @@ def opened_archive(path: Path, *, limit: int = MAX_UNPACKED_BYTES) -> Generator[
             bounded = cast("IO[bytes]", _Bounded(stream, path.name, limit))
             with tarfile.open(fileobj=bounded, mode="r:", errors="surrogateescape") as archive:
                 yield archive
+            while bounded.read(_BLOCK_BYTES):  # to the end, where the checksum of the whole stands
+                pass
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError, RecursionError) as error:
         problem = f"it is no .tar.gz archive, or a damaged one ({str(error) or type(error).__name__})"
         raise TransferError(where=path.name, problem=problem, remedy=_REMEDY) from None

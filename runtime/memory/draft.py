@@ -132,7 +132,10 @@ def redated(data: bytes, note: Note, now: float) -> bytes:
     dated = _UPDATED.sub(lambda _: line, data, count=1)
     if old.updated != note.updated or dated == data:
         return data
-    new = parse(dated, scope=note.scope, root=Path(), relative=note.relative, modified=-1.0)
+    try:
+        new = parse(dated, scope=note.scope, root=Path(), relative=note.relative, modified=-1.0)
+    except NoteError:  # the value ran on over several lines
+        return data
     return dated if replace(new, version=old.version, updated=old.updated) == old else data
 
 

@@ -15,7 +15,8 @@ from recallscope.runtime.memory.catalog import Catalog, Changes
 
 __all__ = ["Erased", "erase_from_catalogs"]
 
-_PATIENCE = 10.0
+PATIENCE = 10.0
+"""Seconds to wait for other processes that write to a catalog or read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,9 @@ class Erased:
     problems: tuple[str, ...]
 
 
-def erase_from_catalogs(own: Path, cache: Path, root: Path, relatives: frozenset[str]) -> Erased:
+def erase_from_catalogs(
+    own: Path, cache: Path, root: Path, relatives: frozenset[str], *, patience: float = PATIENCE
+) -> Erased:
     """Remove the rows of `relatives` from every catalog that knows `root`, and overwrite what they held.
 
     `own` is the catalog in use; others over the same folder lie in folders beside it below `cache`. Takes seconds for a
@@ -36,19 +39,19 @@ def erase_from_catalogs(own: Path, cache: Path, root: Path, relatives: frozenset
     problems: list[str] = []
     for path in dict.fromkeys((own, *sorted(cache.glob("*/catalog*.sqlite3")))):
         try:
-            if path.exists() and (path == own or _knows(path, root)):
+            if path.exists() and (path == own or _knows(path, root, patience)):
                 _forget(path, root, relatives)
-                _rewrite(path)
+                _rewrite(path, patience)
                 cleaned.append(path)
         except (StoreUnavailableError, sqlite3.Error, OSError) as error:
             problems.append(f"{path}: {error}")
     return Erased(catalogs=tuple(cleaned), problems=tuple(problems))
 
 
-def _knows(path: Path, root: Path) -> bool:
+def _knows(path: Path, root: Path, patience: float) -> bool:
     """Say whether the catalog at `path` is over `root`; a file that is no catalog is not."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as connection:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=patience)) as connection:
             return connection.execute("SELECT 1 FROM roots WHERE path = ?", (str(root),)).fetchone() is not None
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_ERROR:  # it has no such table
@@ -65,9 +68,9 @@ def _forget(path: Path, root: Path, relatives: frozenset[str]) -> None:
         catalog.close()
 
 
-def _rewrite(path: Path) -> None:
+def _rewrite(path: Path, patience: float) -> None:
     """Write the file anew, so that no byte of a removed row is left in it or in its log."""
-    with closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(path, timeout=patience, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         for table in _indexes(connection):
             connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - a table of this file

@@ -15,7 +15,7 @@ from recallscope.runtime.errors import MemoryWriteError
 from recallscope.runtime.events import Event, MemoryWriteFinished, MemoryWriteStarted, OpId, Status
 from recallscope.runtime.memory.edit import Draft
 from recallscope.runtime.memory.memory import Memory
-from recallscope.runtime.memory.note import MAX_NOTE_BYTES, Note
+from recallscope.runtime.memory.note import MAX_NOTE_BYTES, Note, version_of
 from recallscope.runtime.memory.store import INDEX_MARK
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
 
@@ -225,3 +225,110 @@ async def test_two_processes_write_through_one_catalog(opened: Opened, root: Pat
         assert memory.notes == 20
         assert [note.title for note in await found(memory, "anna7")] == ["anna7 fact"]
     assert len(text_of(root / "MEMORY.md").splitlines()) == 21
+
+
+async def test_a_pin_changes_the_pin_alone(opened: Opened, root: Path, write: Write) -> None:
+    """Age, time of creation and unknown fields stay; the pin of the folder `pinned/` cannot be taken away."""
+    write("a.md", "---\nname: Canary rules\ncreated: 2020-01-01\nupdated: 2020-01-02\nticket: 42\n---\nbody")
+    write("pinned/b.md", "# Zebra crossing\nbody")
+    async with opened() as memory:
+        (note,) = await found(memory, "canary")
+        pinned = await memory.edit.pin(note, pinned=True)
+        assert (pinned.pinned, pinned.updated, pinned.created) == (True, note.updated, note.created)
+        assert "ticket: 42\n" in text_of(root / "a.md")
+        free = await memory.edit.pin(pinned, pinned=False)
+        assert (free.pinned, free.updated) == (False, note.updated)
+        (below,) = await found(memory, "zebra")
+        with pytest.raises(MemoryWriteError, match="move the file"):
+            await memory.edit.pin(below, pinned=False)
+
+
+async def test_a_restored_note_is_the_same_bytes(opened: Opened, root: Path) -> None:
+    """Comments, order and time stay; a path that is taken needs the version that stands there."""
+    data = b"---\nname: Canary rules   # as written\nzz: 1\n---\n\nbody\r\n"
+    async with opened() as memory:
+        note = await memory.edit.restore(ScopeName.PROJECT, "x/a.md", data, modified=500.0)
+        assert await found(memory, "canary") == [note]
+        assert ((root / "x/a.md").read_bytes(), note.updated) == (data, 500.0)
+        with pytest.raises(MemoryWriteError, match="exists"):
+            await memory.edit.restore(ScopeName.PROJECT, "x/a.md", b"# other")
+        with pytest.raises(MemoryWriteError, match="changed since"):
+            await memory.edit.restore(ScopeName.PROJECT, "x/a.md", b"# other", replaces="other version")
+        other = await memory.edit.restore(ScopeName.PROJECT, "x/a.md", b"# Zebra crossing", replaces=note.version)
+        assert await found(memory, "zebra") == [other]
+
+
+async def test_a_broken_file_can_be_replaced_by_a_note(opened: Opened, root: Path, write: Write) -> None:
+    """What stands there need not be readable, only known."""
+    write("a.md", "---\nkeywords: [\n---\n")
+    async with opened() as memory:
+        version = version_of((root / "a.md").read_bytes())
+        note = await memory.edit.restore(ScopeName.PROJECT, "a.md", b"# Canary rules", replaces=version)
+        assert (await found(memory, "canary"), memory.notes) == ([note], 1)
+
+
+@pytest.mark.parametrize(
+    ("relative", "data", "problem"),
+    [
+        ("../a.md", b"# x", "`..` folder"),
+        ("a.md", b"", "empty"),
+        ("a.md", b"\xff", "not UTF-8"),
+        ("a.md", b"a\0b", "NUL"),
+        ("a.md", b"x" * (MAX_NOTE_BYTES + 1), "at most"),
+        ("a.md", b"---\nkeywords: [\n---\n", "no YAML"),
+        ("a.md", b"# x\n\nAKIA" + b"IOSFODNN7EXAMPLQ", r"line 3 \(aws-access-key\)"),
+    ],
+)
+async def test_what_may_not_be_written_is_not_restored(
+    opened: Opened, root: Path, relative: str, data: bytes, problem: str
+) -> None:
+    """Restoring asks what every write asks."""
+    async with opened() as memory:
+        with pytest.raises(MemoryWriteError, match=problem):
+            await memory.edit.restore(ScopeName.PROJECT, relative, data)
+    assert tree(root) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("updated: 1970-01-01  # c\nname: Canary", "updated: '1970-01-01T00:16:40Z'\nname: Canary"),
+        ("name: Canary", "name: Canary"),
+        ("name: Canary\nupdated: >\n 1970-01-01", "name: Canary\nupdated: >\n 1970-01-01"),
+        ("name: Canary\nupdated: soon", "name: Canary\nupdated: soon"),
+    ],
+)
+async def test_a_rewritten_note_is_the_persons_but_for_the_time(
+    opened: Opened, root: Path, write: Write, old: str, new: str
+) -> None:
+    """The line `updated` is set to now where the person left it; every other byte is theirs."""
+    write("a.md", f"---\n{old}\n---\nold")
+    async with opened() as memory:
+        (note,) = await found(memory, "canary")
+        await memory.edit.rewrite(note, f"---\n{old}\n---\nnew".encode())
+        assert text_of(root / "a.md") == f"---\n{new}\n---\nnew"
+        with pytest.raises(MemoryWriteError, match="changed since"):
+            await memory.edit.rewrite(note, b"# other")
+
+
+async def test_a_time_that_the_person_states_stays(opened: Opened, root: Path, write: Write) -> None:
+    """Who changes `updated` means it."""
+    write("a.md", "---\nname: Canary\nupdated: 1970-01-01\n---\n")
+    async with opened() as memory:
+        (note,) = await found(memory, "canary")
+        await memory.edit.rewrite(note, b"---\nname: Canary\nupdated: 1970-01-03\n---\n")
+    assert text_of(root / "a.md") == "---\nname: Canary\nupdated: 1970-01-03\n---\n"
+
+
+async def test_many_notes_are_indexed_once(opened: Opened, root: Path) -> None:
+    """`index=False` leaves `MEMORY.md` to one `write_index` at the end; reading memory has none."""
+    async with opened() as memory:
+        for name in ("a", "b"):
+            await memory.edit.restore(ScopeName.PROJECT, f"{name}.md", f"# {name}".encode(), modified=1.0, index=False)
+        assert tree(root) == ["a.md", "b.md"]
+        await memory.edit.write_index(ScopeName.PROJECT)
+        assert text_of(root / "MEMORY.md") == f"{INDEX_MARK}\n- [a](a.md) — project\n- [b](b.md) — project\n"
+        assert memory.notes == 2
+    async with opened(read_only=True) as memory:
+        with pytest.raises(MemoryWriteError, match="reading only"):
+            await memory.edit.write_index(ScopeName.PROJECT)

@@ -13,15 +13,14 @@ from typing import Any
 import anyio
 import click
 
-from recallscope.runtime.cli.compose import memory_roots, observers_of, open_models, telemetry_settings
+from recallscope.runtime.cli.compose import observers_of, open_models, telemetry_settings
+from recallscope.runtime.cli.memory.place import Place, json_option, place_options
 from recallscope.runtime.cli.output import complain, for_stdout, one_line
-from recallscope.runtime.cli.settings import settings_in_force
-from recallscope.runtime.config import Settings
 from recallscope.runtime.errors import NoteError
 from recallscope.runtime.jobs.enrich import AT_ONCE, Enriched, Enricher, Fate, lacking
 from recallscope.runtime.memory.memory import open_memory
 from recallscope.runtime.memory.note import Note
-from recallscope.runtime.memory.scopes import INDEX_NAME, Root, Skipped, catalog_path, list_notes
+from recallscope.runtime.memory.scopes import INDEX_NAME, Root, Skipped, list_notes
 from recallscope.runtime.memory.store import INDEX_MARK, read_bytes, read_note
 from recallscope.telemetry.sdk import open_telemetry
 
@@ -33,6 +32,7 @@ INTERRUPTED = 130
 
 
 @click.command("enrich")
+@place_options
 @click.option("--all", "everything", is_flag=True, help="Ask about every note; phrasings that it has are replaced.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Ask about N notes at most, the newest first.")
 @click.option(
@@ -44,10 +44,18 @@ INTERRUPTED = 130
     help="Ask about N notes at the same time.",
 )
 @click.option("--dry-run", is_flag=True, help="Only name the notes that would be asked about.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each note.")
+@json_option
 @click.pass_context
 def enrich(
-    context: click.Context, *, everything: bool, limit: int | None, at_once: int, dry_run: bool, as_json: bool
+    context: click.Context,
+    *,
+    scope: str | None,
+    directory: Path | None,
+    everything: bool,
+    limit: int | None,
+    at_once: int,
+    dry_run: bool,
+    as_json: bool,
 ) -> int:
     """Write alternative phrasings and keywords into the notes that have none, asking the small model once per note.
 
@@ -55,8 +63,8 @@ def enrich(
     stopped with Ctrl-C keeps what is written; the next run asks about the rest. Notes below a folder whose MEMORY.md
     another program wrote are not written to.
     """
-    settings = settings_in_force(context)
-    chosen = _choose(settings, everything=everything, limit=limit)
+    place = Place.of(context, directory, scope)
+    chosen = _choose(place, everything=everything, limit=limit)
     if dry_run:
         for note in chosen:
             _print({"path": note.relative, "scope": note.scope.value, "fate": "planned", "why": ""}, as_json=as_json)
@@ -65,13 +73,12 @@ def enrich(
     if not chosen:
         complain("no note lacks phrasings; --all asks about every one again")
         return 0
-    return anyio.run(partial(_ask, settings, chosen, at_once, as_json=as_json))
+    return anyio.run(partial(_ask, place, chosen, at_once, as_json=as_json))
 
 
-def _choose(settings: Settings, *, everything: bool, limit: int | None) -> Sequence[Note]:
+def _choose(place: Place, *, everything: bool, limit: int | None) -> Sequence[Note]:
     """Read the notes that are to be asked about, and say which folders and files are left out."""
-    roots = memory_roots(settings)
-    ours, others = _writable(roots.roots)
+    ours, others = _writable(place.asked)
     for root in others:
         complain(f"{root.path}: not written to, since its {INDEX_NAME} is another program's or it may not be written")
     notes, skipped = _read(ours)
@@ -80,7 +87,7 @@ def _choose(settings: Settings, *, everything: bool, limit: int | None) -> Seque
     return lacking(notes, everything=everything)[:limit]
 
 
-async def _ask(settings: Settings, chosen: Sequence[Note], at_once: int, *, as_json: bool) -> int:
+async def _ask(place: Place, chosen: Sequence[Note], at_once: int, *, as_json: bool) -> int:
     counts: Counter[Fate] = Counter()
 
     def told(done: Enriched) -> None:
@@ -89,15 +96,16 @@ async def _ask(settings: Settings, chosen: Sequence[Note], at_once: int, *, as_j
         if as_json or done.fate is Fate.WRITTEN:
             _print(_described(done), as_json=as_json)
 
-    roots = memory_roots(settings)
+    settings = place.settings
     async with AsyncExitStack() as stack:
         telemetry = stack.enter_context(
             open_telemetry(telemetry_settings(settings, FRONT_END, serves_metrics=False, journal=True))
         )
         observers = observers_of(telemetry, FRONT_END)
         models = await stack.enter_async_context(open_models(settings, telemetry.trace_headers))
-        path = catalog_path(roots, settings.memory.cache_dir)
-        memory = await stack.enter_async_context(open_memory(roots, catalog_path=path, observers=observers))
+        memory = await stack.enter_async_context(
+            open_memory(place.roots, catalog_path=place.catalog, observers=observers)
+        )
         await memory.wait_synced()
         enricher = Enricher(models.selector or models.main, memory.edit, observers, at_once=at_once)
         interrupted = await _until_interrupted(enricher, chosen, told)

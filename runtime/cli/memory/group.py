@@ -17,6 +17,9 @@ MEMORY_COMMANDS = {
     "index": LazyCommand(f"{_PACKAGE}.upkeep:index", "Bring the catalog up to the files now, and say what changed."),
     "check": LazyCommand(f"{_PACKAGE}.upkeep:check", "Say everything that is wrong with the notes."),
     "stats": LazyCommand(f"{_PACKAGE}.upkeep:stats", "Count the notes by scope, type, source and age."),
+    "enrich": LazyCommand(
+        f"{_PACKAGE}.enrich:enrich", "Let the small model write in which other words one might ask for each note."
+    ),
     "export": LazyCommand(f"{_PACKAGE}.moving:export", "Copy notes out, into an archive or a folder."),
     "import": LazyCommand(f"{_PACKAGE}.moving:import_", "Bring notes in, from an export or a folder of Markdown."),
 }

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -76,6 +77,7 @@ def list_(
     else:
         columns = ("id", "type", "updated", "", "title")
         print_rows(columns, ((note.id, note.type, day(note.updated), _marks(note), note.title) for note in notes))
+        _tell_none(notes)
     return 0
 
 
@@ -137,7 +139,13 @@ def search(context: click.Context, *, query: str, scope: str | None, directory: 
     else:
         columns = ("score", "result", "id", "title")
         print_rows(columns, ((f"{hit.score:.2f}", result, hit.note.id, hit.note.title) for hit, result in hits))
+        _tell_none(hits)
     return 0
+
+
+def _tell_none(found: Sequence[object]) -> None:
+    if not found:
+        click.echo("no notes", err=True)
 
 
 async def _overview(place: Place) -> tuple[ScopeOverview, ...]:

@@ -27,6 +27,8 @@ def print_text(text: str) -> None:
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table in a terminal; elsewhere a line per row, without a head, its cells parted by tabs."""
     clean = [[one_line(cell) for cell in row] for row in rows]
+    if not clean:
+        return
     if not sys.stdout.isatty():
         for row in clean:
             click.echo("\t".join(row))

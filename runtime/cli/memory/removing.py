@@ -19,7 +19,7 @@ from recallscope.runtime.errors import NoteError
 from recallscope.runtime.memory.erase import erase_from_catalogs
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.scopes import INDEX_NAME
-from recallscope.runtime.memory.store import read_bytes
+from recallscope.runtime.memory.store import INDEX_MARK, read_bytes
 from recallscope.telemetry.journal import FILE_PATTERN
 
 __all__ = ["remove"]
@@ -30,6 +30,7 @@ class _Removed:
     """What was erased of one note, and what still names it."""
 
     note: Note
+    index: bool = False
     catalogs: int = 0
     journal: int = 0
     problems: list[str] = field(default_factory=list[str])
@@ -106,23 +107,28 @@ def _erase(place: Place, removed: Sequence[_Removed]) -> None:
         for one in here:
             one.catalogs = len(erased.catalogs)
             one.problems += [
-                f"the catalog {problem}; `recallscope memory index --rebuild`" for problem in erased.problems
+                f"the catalog {problem}; delete that file, it is made anew from the notes"
+                for problem in erased.problems
             ]
-            one.problems += _named_in_index(root.path, one.note.relative)
+            _look_at_index(root.path, one)
 
 
-def _named_in_index(root: Path, relative: str) -> list[str]:
-    """Return a line for each line of a `MEMORY.md` that still names the note: a person wrote it."""
+def _look_at_index(root: Path, one: _Removed) -> None:
+    """Say whether `MEMORY.md` is ours, and so without the note by now; in a person's, find the lines that name it."""
     try:
         data, _ = read_bytes(root, INDEX_NAME)
     except (FileNotFoundError, NoteError):
-        return []
-    lines = enumerate(data.decode(errors="replace").splitlines(), start=1)
-    return [
-        f"line {number} of {INDEX_NAME} still names it; a person wrote that file, so it is left as it is"
-        for number, line in lines
+        return
+    relative = one.note.relative
+    text = data.decode(errors="replace")
+    lines = [
+        number
+        for number, line in enumerate(text.splitlines(), start=1)
         if f"({relative})" in line or f"({quote(relative)})" in line
     ]
+    one.index = text.startswith(INDEX_MARK) and not lines
+    whose = "it is brought up to date at the next write" if text.startswith(INDEX_MARK) else "a person wrote that file"
+    one.problems += [f"line {number} of {INDEX_NAME} still names it; {whose}" for number in lines]
 
 
 def _count_in_journal(folder: Path, removed: Sequence[_Removed]) -> None:
@@ -147,6 +153,7 @@ def _tell(one: _Removed, *, as_json: bool) -> None:
                 "done": "removed",
                 "id": note.id,
                 "file": str(note.path),
+                "index_line": one.index,
                 "catalogs": one.catalogs,
                 "journal_lines_with_its_id": one.journal,
                 "problems": one.problems,
@@ -155,9 +162,10 @@ def _tell(one: _Removed, *, as_json: bool) -> None:
         return
     catalogs = "1 catalog" if one.catalogs == 1 else f"{one.catalogs} catalogs"
     lines = "1 line" if one.journal == 1 else f"{one.journal} lines"
+    index = f", its line in {INDEX_NAME}" if one.index else ""
     print_text(
         f"removed {one_line(note.id)}  {one_line(note.title)}\n"
-        f"  erased: the file, its line in {INDEX_NAME}, its rows in {catalogs} and the bytes that held them\n"
+        f"  erased: the file{index}, its rows in {catalogs} and the bytes that held them\n"
         f"  left: its id, without title or text, in {lines} of the journal"
     )
     for problem in one.problems:

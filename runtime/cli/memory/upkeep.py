@@ -165,7 +165,7 @@ def _where(scope: str, problem: Problem) -> str:
 
 def _counted(scopes: _Overviews, statistics: MemoryStatistics, now: float) -> dict[str, Any]:
     notes = [note for scope in scopes for note in scope.notes]
-    status = statistics.catalog.stat()
+    files = [path for path in (statistics.catalog, Path(f"{statistics.catalog}-wal")) if path.exists()]
     return {
         "notes": len(notes),
         "bytes": sum(_sizes(scope.root) for scope in scopes),
@@ -179,8 +179,8 @@ def _counted(scopes: _Overviews, statistics: MemoryStatistics, now: float) -> di
         "catalog": {
             "file": str(statistics.catalog),
             "temporary": statistics.temporary,
-            "bytes": status.st_size,
-            "written": moment(status.st_mtime),
+            "bytes": sum(path.stat().st_size for path in files),
+            "written": moment(max((path.stat().st_mtime for path in files), default=None)),
         },
     }
 
