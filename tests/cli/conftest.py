@@ -1,5 +1,6 @@
 """What the tests of the command line share."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+
+from recallscope.runtime.cli.main import main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -30,5 +33,36 @@ def run(tmp_path: Path) -> Run:
             text=True,
             timeout=50,
         )
+
+    return go
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """Give an empty folder that is the project's memory of `memory_says`."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    return folder.resolve()
+
+
+@pytest.fixture
+def memory_says(
+    tmp_path: Path, notes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Give a function that runs `recallscope memory` in this process and returns its exit code, stdout and stderr."""
+    for name in os.environ:
+        if name.startswith(("RECALLSCOPE_", "OPENAI_", "OTEL_", "XDG_")):
+            monkeypatch.delenv(name)
+    for name in ("home", "work"):
+        (tmp_path / name).mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("RECALLSCOPE_MEMORY_PROJECT_DIR", str(notes))
+    monkeypatch.chdir(tmp_path / "work")
+
+    def go(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main(["memory", *arguments])
+        written = capsys.readouterr()
+        return code, written.out, written.err
 
     return go
