@@ -1,5 +1,6 @@
 """OTLP over gRPC. Importing this costs some 70 ms of CPU, so it is imported when gRPC is asked for."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from grpc import Compression
@@ -7,12 +8,15 @@ from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import MeterProvider
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk._logs.export import LogRecordExporter
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from recallscope.telemetry.exporters import REFUSALS
 from recallscope.telemetry.metric_export import MetricFlow
+from recallscope.telemetry.otlp_spans import SpanEncoder
 from recallscope.telemetry.settings import ExportPlan
 
 __all__ = ["log_exporter", "metric_exporter", "span_exporter"]
@@ -36,9 +40,22 @@ class _MetricExporter(OTLPMetricExporter):
         return self._flow.end(result)
 
 
+class _SpanExporter(OTLPSpanExporter):
+    """The library's exporter with our encoder."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._encoder = SpanEncoder()
+
+    def _translate_data(self, data: Sequence[ReadableSpan]) -> ExportTraceServiceRequest:
+        request = ExportTraceServiceRequest()
+        request.ParseFromString(self._encoder.request(data))
+        return request
+
+
 def span_exporter(plan: ExportPlan, meters: MeterProvider | None) -> SpanExporter:
     """Make the exporter of spans."""
-    return OTLPSpanExporter(timeout=plan.timeout, compression=_COMPRESSIONS[plan.compression], meter_provider=meters)
+    return _SpanExporter(timeout=plan.timeout, compression=_COMPRESSIONS[plan.compression], meter_provider=meters)
 
 
 def metric_exporter(plan: ExportPlan, flow: MetricFlow) -> MetricExporter:
