@@ -6,16 +6,15 @@ object per chunk is what costs the usual client its time.
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
 
 import anyio
 
-from recallscope.runtime.errors import ConfigError, ModelConnectionError, ModelStatusError, ModelStreamError
-from recallscope.runtime.events import OpId
+from recallscope.runtime.errors import ModelConnectionError, ModelStatusError, ModelStreamError
+from recallscope.runtime.model.address import TraceHeaders, check_key, no_headers, where
 from recallscope.runtime.model.answer import AnswerDecoder
 from recallscope.runtime.model.seam import Answer, Chunk, Endpoint, ModelRequest
 from recallscope.runtime.model.sse import SseDecoder
@@ -26,18 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenAICompatModel", "TraceHeaders"]
 
-TraceHeaders = Callable[[OpId], Mapping[str, str]]
-"""Gives the headers that carry the trace context of an operation to another process."""
-
 BODY_LIMIT = 16 * 1024 * 1024
 DRAIN_SECONDS = 0.02
 PATH = "/chat/completions"
 REFUSALS_TO_LEARN_FROM = frozenset({400, 422})
-DEFAULT_PORTS = {"http": 80, "https": 443}
-
-
-def _no_headers(_op: OpId) -> Mapping[str, str]:
-    return {}
 
 
 class OpenAICompatModel:
@@ -63,14 +54,14 @@ class OpenAICompatModel:
         base_url: str,
         api_key: str | None = None,
         provider: str = "openai",
-        trace_headers: TraceHeaders = _no_headers,
+        trace_headers: TraceHeaders = no_headers,
         connect_timeout: float = 5.0,
         first_byte_timeout: float | None = None,
         read_timeout: float = 300.0,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        host, port, self._url = _where(base_url, name)
-        _check_key(api_key, name)
+        host, port, self._url = where(base_url, name)
+        check_key(api_key, name)
         from recallscope.runtime.model.connection import Connection  # noqa: PLC0415 - imports openai: see the class
 
         self._endpoint = Endpoint(name, provider, host, port)
@@ -197,25 +188,3 @@ async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
     with anyio.move_on_after(DRAIN_SECONDS):
         async for _ in pieces:
             pass
-
-
-def _where(base_url: str, name: str) -> tuple[str, int, str]:
-    """Return host, port, and the URL as errors may show it: without user, password and query."""
-    source = f"model {name}"
-    allowed = "an address like http://127.0.0.1:8000/v1 or https://api.example.com/v1"
-    try:
-        parts = urlsplit(base_url)
-        port = parts.port or DEFAULT_PORTS[parts.scheme]
-    except (ValueError, KeyError):
-        raise ConfigError(key="base_url", value=base_url, allowed=allowed, source=source) from None
-    if not parts.hostname:
-        raise ConfigError(key="base_url", value=base_url, allowed=allowed, source=source)
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return parts.hostname, port, f"{parts.scheme}://{host}:{port}{parts.path}"
-
-
-def _check_key(api_key: str | None, name: str) -> None:
-    if api_key is None or (api_key.isascii() and api_key.isprintable() and " " not in api_key and api_key):
-        return
-    allowed = "printable ASCII without blanks (look for a pasted line break or quotation mark)"
-    raise ConfigError(key="api_key", value="***", allowed=allowed, source=f"model {name}")

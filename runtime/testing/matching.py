@@ -11,7 +11,16 @@ from typing import Any, cast
 
 from recallscope.runtime.testing.script import DEFAULT_SCENARIO, PURPOSES, Order, Script, Select, Step
 
-__all__ = ["PURPOSE_HEADER", "Match", "Matcher", "messages_of", "purpose_of", "selected"]
+__all__ = [
+    "PURPOSE_HEADER",
+    "Match",
+    "Matcher",
+    "embedding_request",
+    "messages_of",
+    "purpose_of",
+    "selected",
+    "wants_usage",
+]
 
 PURPOSE_HEADER = "x-recallscope-purpose"
 """Names the purpose of a structured request whose `response_format` cannot (`json_object` has no name)."""
@@ -34,6 +43,19 @@ def messages_of(body: object) -> list[dict[str, Any]]:
     return _objects(cast("dict[str, object]", body).get("messages")) if isinstance(body, dict) else []
 
 
+def embedding_request(body: object) -> tuple[str, list[str]]:
+    """Return the model's name and the texts of a request for vectors; no texts where `body` is none."""
+    match body:
+        case {"model": str(model), "input": str(text)}:
+            return model, [text]
+        case {"model": str(model), "input": list(texts)}:
+            given = cast("list[object]", texts)
+            wanted = [text for text in given if isinstance(text, str)]
+            return model, wanted if len(wanted) == len(given) else []
+        case _:
+            return "", []
+
+
 def purpose_of(body: object, headers: Mapping[str, str]) -> str:
     """Tell what a request is for: its schema name, else the header for `json_object`, else `main`."""
     match body:
@@ -43,6 +65,15 @@ def purpose_of(body: object, headers: Mapping[str, str]) -> str:
             return headers.get(PURPOSE_HEADER, "json_object")
         case _:
             return "main"
+
+
+def wants_usage(body: object) -> bool:
+    """Tell whether a streamed answer is to report its tokens."""
+    match body:
+        case {"stream_options": {"include_usage": True}}:
+            return True
+        case _:
+            return False
 
 
 class Matcher:

@@ -1,4 +1,4 @@
-"""The scripted model server: a real HTTP server on loopback that speaks the chat-completions wire as a script says.
+"""The scripted model server: a real HTTP server on loopback that speaks the chat and embeddings wires as a script says.
 
 `docs/model-server.md` describes scripts and addresses. In a test:
 
@@ -19,17 +19,36 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.abc import Listener, SocketAttribute, SocketStream
 
 from recallscope.runtime.errors import ScriptError
 from recallscope.runtime.observe import Clock
+from recallscope.runtime.testing.embedder import Embedder
 from recallscope.runtime.testing.http1 import BadRequestError, HttpConnection, HttpRequest
-from recallscope.runtime.testing.matching import Match, Matcher, messages_of, purpose_of, selected
+from recallscope.runtime.testing.matching import (
+    Match,
+    Matcher,
+    embedding_request,
+    messages_of,
+    purpose_of,
+    selected,
+    wants_usage,
+)
 from recallscope.runtime.testing.record import RecordedRequest, RequestLog, ServerStatistics
-from recallscope.runtime.testing.replies import Ending, Frame, Head, Reply, make_reply, refusal, with_id
-from recallscope.runtime.testing.script import Script
+from recallscope.runtime.testing.replies import (
+    Ending,
+    Frame,
+    Head,
+    Reply,
+    make_embeddings,
+    make_reply,
+    refusal,
+    with_id,
+)
+from recallscope.runtime.testing.script import EMBEDDING, Embed, Script
 from recallscope.runtime.testing.script_parser import load_script
 
 __all__ = ["ModelServer", "RecordedRequest", "ServerStatistics", "run_model_server", "serve", "serve_forever"]
@@ -48,6 +67,7 @@ class ModelServer:
         self._matcher = Matcher(script)
         self._log = RequestLog(script.keep_requests)
         self._prepared: dict[tuple[str, str, int, str, bool, bool], Reply] = {}
+        self._embedders: dict[Embed, Embedder] = {}
         self._connections = 0
 
     @property
@@ -147,19 +167,28 @@ class ModelServer:
     def _reply(self, number: int, request: HttpRequest, path: str) -> Reply:
         match request.method, path:
             case "POST", "/chat/completions":
-                return self._completion(number, request)
+                return self._model_reply(number, request, self._completion)
+            case "POST", "/embeddings":
+                return self._model_reply(number, request, self._embeddings)
             case "GET", "/models":
                 return _json({"object": "list", "data": [_model(name) for name in self._script.models]})
             case "GET", _ if path.removeprefix("/models/") in self._script.models:
                 return _json(_model(path.removeprefix("/models/")))
             case _:
-                return refusal(404, f"{request.method} {path} is not here; ask POST /v1/chat/completions", "not_found")
+                return refusal(
+                    404,
+                    f"{request.method} {path} is not here; ask POST /v1/chat/completions or POST /v1/embeddings",
+                    "not_found",
+                )
 
-    def _completion(self, number: int, request: HttpRequest) -> Reply:
+    def _model_reply(self, number: int, request: HttpRequest, reply: Callable[[int, HttpRequest, Any], Reply]) -> Reply:
         try:
-            body = json.loads(request.body)
+            body: Any = json.loads(request.body)
         except (ValueError, RecursionError) as error:
             return refusal(400, f"the body is no JSON: {error}")
+        return reply(number, request, body)
+
+    def _completion(self, number: int, request: HttpRequest, body: Any) -> Reply:
         match body:
             case {"model": str(model), "messages": [*_]}:
                 pass
@@ -173,11 +202,24 @@ class ModelServer:
             return refusal(422, self._matcher.advice(purpose))
         self._log.update(number, purpose=purpose, scenario=found.scenario, step=found.index)
         stream = body.get("stream") is True
-        include_usage = stream and _wants_usage(body)
+        include_usage = stream and wants_usage(body)
         if found.step.select is not None:
             answer = json.dumps({"selected": selected(found.step.select, messages)})
             return make_reply(found.step, answer=answer, model=model, stream=stream, include_usage=include_usage)
         return self._prepare(found, model, stream=stream, include_usage=include_usage)
+
+    def _embeddings(self, number: int, _request: HttpRequest, body: object) -> Reply:
+        model, texts = embedding_request(body)
+        if not texts:
+            return refusal(400, "the body needs a model (text) and an input (a text, or a list of texts)")
+        found = self._matcher.match(EMBEDDING, [{"role": "user", "content": "\n".join(texts)}])
+        if found is None:
+            self._log.update(number, purpose=EMBEDDING)
+            return refusal(422, self._matcher.advice(EMBEDDING))
+        self._log.update(number, purpose=EMBEDDING, scenario=found.scenario, step=found.index)
+        embed = found.step.embed or Embed()
+        embedder = self._embedders.setdefault(embed, Embedder(embed.dimension, embed.synonyms))
+        return make_embeddings(found.step, [embedder.vector(text) for text in texts], model=model)
 
     def _prepare(self, found: Match, model: str, *, stream: bool, include_usage: bool) -> Reply:
         key = (found.scenario, found.purpose, found.index, model, stream, include_usage)
@@ -287,10 +329,10 @@ async def _send(
     if reply.ending is Ending.WHOLE and head.content_type == "application/json":
         data = b"".join(frame.data for frame in frames)
         began()
-        await connection.send_whole(head.status, _headers(replace(head, length=len(data))), data)
+        await connection.send_whole(head.status, replace(head, length=len(data)).headers, data)
         return
     began()
-    await connection.send_head(head.status, _headers(head))
+    await connection.send_head(head.status, head.headers)
     for frame in frames:
         if frame.at:
             await anyio.sleep_until(start + frame.at)
@@ -310,21 +352,6 @@ async def _repeat(connection: HttpConnection, reply: Reply, start: float, respon
             await anyio.sleep_until(start + sent * reply.interval)
         await connection.send_data(again)
     await connection.send_data(with_id(reply.last, response_id))
-
-
-def _wants_usage(body: object) -> bool:
-    match body:
-        case {"stream_options": {"include_usage": True}}:
-            return True
-        case _:
-            return False
-
-
-def _headers(head: Head) -> list[tuple[str, str]]:
-    headers = [("content-type", head.content_type), *head.extra]
-    if head.length is not None:
-        headers.append(("content-length", str(head.length)))
-    return headers
 
 
 def _json(value: object) -> Reply:

@@ -13,7 +13,18 @@ from typing import Any
 
 from recallscope.runtime.testing.script import ScriptedToolCall, ScriptedUsage, Step
 
-__all__ = ["DONE", "Ending", "Frame", "Head", "Reply", "error_body", "make_reply", "refusal", "with_id"]
+__all__ = [
+    "DONE",
+    "Ending",
+    "Frame",
+    "Head",
+    "Reply",
+    "error_body",
+    "make_embeddings",
+    "make_reply",
+    "refusal",
+    "with_id",
+]
 
 DONE = b"data: [DONE]\n\n"
 
@@ -50,6 +61,12 @@ class Head:
     length: int | None = None
     extra: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The headers as they are sent."""
+        length = [] if self.length is None else [("content-length", str(self.length))]
+        return [("content-type", self.content_type), *self.extra, *length]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
@@ -81,6 +98,21 @@ def make_reply(step: Step, *, answer: str, model: str, stream: bool, include_usa
     if not stream:
         return _whole(step, answer, model)
     return _streamed(step, answer, _Chunks(model, include_usage))
+
+
+def make_embeddings(step: Step, vectors: Sequence[Sequence[float]], *, model: str) -> Reply:
+    """Encode `vectors` as the answer of `step` to a request for embeddings, or what goes wrong instead."""
+    if step.hang:
+        return Reply(ending=Ending.HANG)
+    if step.status is not None:
+        return _refused(step)
+    data = [
+        {"object": "embedding", "index": index, "embedding": [round(number, 6) for number in vector]}
+        for index, vector in enumerate(vectors)
+    ]
+    tokens = step.usage.input
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return _body_of(step, _bytes({"object": "list", "data": data, "model": model, "usage": usage}))
 
 
 def refusal(status: int, message: str, kind: str = "invalid_request_error") -> Reply:
@@ -208,16 +240,6 @@ def _pieces(text: str, count: int) -> Sequence[str]:
 
 
 def _whole(step: Step, answer: str, model: str) -> Reply:
-    head = Head(200, "application/json")
-    delay = step.delay + step.chunk_delay * step.chunks
-    if step.endless:
-        # A body that is not streamed has no chunks: an answer without end is one that never comes.
-        return Reply(ending=Ending.HANG)
-    if step.error_chunk is not None:
-        error = step.error_chunk
-        return _json_reply(head, error_body(error.message, error.type, error.code), delay)
-    if step.malformed is not None:
-        return _json_reply(head, step.malformed.line.encode(), delay)
     message: dict[str, Any] = {"role": "assistant", "content": answer or None}
     if step.tool_calls:
         message["tool_calls"] = [
@@ -238,6 +260,21 @@ def _whole(step: Step, answer: str, model: str) -> Reply:
             "usage": _usage(step.usage),
         }
     )
+    return _body_of(step, body)
+
+
+def _body_of(step: Step, body: bytes) -> Reply:
+    """Send `body` in one piece, or what goes wrong with it."""
+    head = Head(200, "application/json")
+    delay = step.delay + step.chunk_delay * step.chunks
+    if step.endless:
+        # A body that is not streamed has no chunks: an answer without end is one that never comes.
+        return Reply(ending=Ending.HANG)
+    if step.error_chunk is not None:
+        error = step.error_chunk
+        return _json_reply(head, error_body(error.message, error.type, error.code), delay)
+    if step.malformed is not None:
+        return _json_reply(head, step.malformed.line.encode(), delay)
     if step.cut_after is not None:
         half = body[: len(body) // 2]
         return Reply(

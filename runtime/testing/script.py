@@ -15,7 +15,9 @@ from recallscope.runtime.errors import ScriptError
 
 __all__ = [
     "DEFAULT_SCENARIO",
+    "EMBEDDING",
     "PURPOSES",
+    "Embed",
     "ErrorChunk",
     "Malformed",
     "Order",
@@ -28,6 +30,9 @@ __all__ = [
     "Steps",
 ]
 
+EMBEDDING = "embedding"
+"""The purpose of a request for vectors."""
+
 PURPOSES = (
     "main",
     "memory_selection",
@@ -35,8 +40,12 @@ PURPOSES = (
     "memory_consolidation",
     "memory_phrasings",
     "json_object",
+    EMBEDDING,
 )
-"""What a request can be for: `main` has no schema, `json_object` is a structured request that names none."""
+"""What a request can be for: `main` has no schema, `json_object` is a structured request that names none.
+
+`embedding` is what `POST /v1/embeddings` asks for.
+"""
 
 DEFAULT_SCENARIO = "default"
 """The name under which the steps at the top of a script are recorded."""
@@ -76,6 +85,14 @@ class Select:
     everything: bool = False
     contains: tuple[str, ...] = ()
     also_first: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embed:
+    """How vectors are made: their length, and groups of words that are taken for one (`embedder`)."""
+
+    dimension: int = 256
+    synonyms: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +139,7 @@ class Step:
     malformed: Malformed | None = None
     comment_first: bool = False
     select: Select | None = None
+    embed: Embed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +221,9 @@ def _as_data(value: Any) -> Any:
             return "all"
         case Select(contains=(), also_first=0):
             return "none"
-        case Step() | ScriptedUsage() | ScriptedToolCall() | Select() | ErrorChunk() | Malformed():
+        case Step() | ScriptedUsage() | ScriptedToolCall() | Select() | Embed() | ErrorChunk() | Malformed():
             changed = ((each.name, getattr(value, each.name)) for each in fields(value))
-            plain = type(value)() if isinstance(value, Step | ScriptedUsage | Select) else None
+            plain = type(value)() if isinstance(value, Step | ScriptedUsage | Select | Embed) else None
             return {name: _as_data(part) for name, part in changed if plain is None or part != getattr(plain, name)}
         case tuple():
             return [_as_data(part) for part in value]  # pyright: ignore[reportUnknownVariableType] - any script value

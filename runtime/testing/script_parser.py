@@ -13,6 +13,7 @@ from recallscope.runtime.errors import ScriptError
 from recallscope.runtime.testing.script import (
     DEFAULT_SCENARIO,
     PURPOSES,
+    Embed,
     ErrorChunk,
     Malformed,
     Order,
@@ -178,6 +179,8 @@ def _check_step(step: Step, where: str, named: frozenset[str]) -> None:
         raise ScriptError(where=where, problem="max_chunks needs endless: true")
     if step.select is not None and "answer" in named:
         raise ScriptError(where=where, problem="select makes the answer; leave answer out")
+    if step.embed is not None and named & {"answer", "select", "tool_calls"}:
+        raise ScriptError(where=where, problem="embed makes vectors; leave answer, select and tool_calls out")
     if step.endless and (step.tool_calls or step.chunks > 1 or step.select or not step.answer):
         raise ScriptError(
             where=where, problem="endless repeats its answer, one chunk at a time: it needs an answer alone"
@@ -218,6 +221,14 @@ def _select(data: object, where: str) -> Select:
                 contains=_texts(entries.get("contains", []), f"{where}.contains"),
                 also_first=_count(entries.get("also_first", 0), f"{where}.also_first"),
             )
+
+
+def _embed(data: object, where: str) -> Embed:
+    entries = _mapping(data, where, ("dimension", "synonyms"))
+    return Embed(
+        dimension=_count(entries.get("dimension", 256), f"{where}.dimension", least=1, most=16_384),
+        synonyms=_listed(_texts)(entries.get("synonyms", []), f"{where}.synonyms"),
+    )
 
 
 def _error_chunk(data: object, where: str) -> ErrorChunk:
@@ -374,4 +385,5 @@ _STEP_READERS: Mapping[str, Callable[[object, str], Any]] = {
     "malformed": _malformed,
     "comment_first": _flag,
     "select": _select,
+    "embed": _embed,
 }

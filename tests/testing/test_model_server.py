@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from recallscope.runtime.testing.fake_clock import run
 from recallscope.runtime.testing.model_server import ModelServer, serve
 from recallscope.runtime.testing.script import (
+    Embed,
     ErrorChunk,
     Malformed,
     Order,
@@ -518,3 +519,49 @@ def test_no_bytes_harm_the_server(sent: bytes) -> None:
             return body(await ask(server, chat()))["choices"][0]["message"]["content"]
 
     assert run(test) == "ok"
+
+
+EMBEDDINGS = "/v1/embeddings"
+WRONG: tuple[dict[str, object], ...] = ({"model": "m", "input": []}, {"input": "a"})
+
+
+def texts(*texts: str) -> dict[str, Any]:
+    """Return a request for vectors."""
+    return {"model": "vectors", "input": list(texts)}
+
+
+@pytest.mark.anyio
+async def test_embeddings_are_vectors_of_the_scripts_length() -> None:
+    """Each text gets a vector in its place, a lone text is a list of one; it is recorded as `embedding`."""
+    script = Script.of(embedding=Step(embed=Embed(dimension=8, synonyms=(("ship", "deploy"),))))
+    async with serve(script) as server:
+        several = json.loads((await ask(server, texts("ship", "deploy", "cat"), path=EMBEDDINGS)).split(b"\r\n\r\n")[1])
+        alone = json.loads((await ask(server, {"model": "m", "input": "ship"}, path=EMBEDDINGS)).split(b"\r\n\r\n")[1])
+        recorded = server.requests[0]
+
+    assert [(entry["index"], len(entry["embedding"])) for entry in several["data"]] == [(0, 8), (1, 8), (2, 8)]
+    assert several["usage"] == {"prompt_tokens": 100, "total_tokens": 100}
+    assert (several["model"], several["data"][0]["embedding"]) == ("vectors", alone["data"][0]["embedding"])
+    assert (recorded.purpose, recorded.step, recorded.status) == ("embedding", 0, 200)
+
+
+@pytest.mark.anyio
+async def test_what_goes_wrong_with_embeddings_is_scripted() -> None:
+    """Refusals, error objects, broken and half bodies come in the order of arrival; without steps it is 422."""
+    steps = (
+        Step(status=503),
+        Step(error_chunk=ErrorChunk(message="no")),
+        Step(malformed=Malformed(line="{")),
+        Step(cut_after=0),
+    )
+    async with serve(Script(purposes={"embedding": Steps(steps, Order.ARRIVAL)})) as server:
+        answers = [await ask(server, texts("a"), path=EMBEDDINGS) for _ in steps]
+        wrong = [await ask(server, body, path=EMBEDDINGS) for body in WRONG]
+    async with serve(Script.of(Step(answer="hi"))) as server:
+        unscripted = await ask(server, texts("a"), path=EMBEDDINGS)
+
+    assert [head(answer)[0].split()[1] for answer in answers] == ["503", "200", "200", "200"]
+    assert b'"message":"no"' in answers[1]
+    assert answers[2].endswith(b"{")
+    assert not answers[3].endswith(b"}")
+    assert [head(answer)[0].split()[1] for answer in (*wrong, unscripted)] == ["400", "400", "422"]
