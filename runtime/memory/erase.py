@@ -8,15 +8,15 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
 from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.memory.catalog import Catalog, Changes
+from recallscope.runtime.memory.catalog_schema import SCHEMA
+from recallscope.runtime.memory.overview import PATIENCE, discard_catalog
 
 __all__ = ["Erased", "erase_from_catalogs"]
-
-PATIENCE = 10.0
-"""Seconds to wait for other processes that write to a catalog or read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,37 +32,53 @@ def erase_from_catalogs(
 ) -> Erased:
     """Remove the rows of `relatives` from every catalog that knows `root`, and overwrite what they held.
 
-    `own` is the catalog in use; others over the same folder lie in folders beside it below `cache`. Takes seconds for a
-    catalog of 100,000 notes, and other processes that write to it wait meanwhile.
+    `own` is the catalog in use; others over the same folder lie in folders of `cache`, and those of another version of
+    this program are removed whole. Takes seconds for 100,000 notes, and other processes that write wait meanwhile.
     """
     cleaned: list[Path] = []
     problems: list[str] = []
     for path in dict.fromkeys((own, *sorted(cache.glob("*/catalog*.sqlite3")))):
         try:
-            if path.exists() and (path == own or _knows(path, root, patience)):
+            known = _known(path, root, patience) if path.exists() else _Known.NOT
+            if path == own or known is _Known.HERE:
                 _forget(path, root, relatives)
                 _rewrite(path, patience)
-                cleaned.append(path)
+            elif known is _Known.OTHER_VERSION:
+                discard_catalog(path, patience=patience)
+            else:
+                continue
+            cleaned.append(path)
         except (StoreUnavailableError, sqlite3.Error, OSError) as error:
             problems.append(f"{path}: {error}")
     return Erased(catalogs=tuple(cleaned), problems=tuple(problems))
 
 
-def _knows(path: Path, root: Path, patience: float) -> bool:
-    """Say whether the catalog at `path` is over `root`; a file that is no catalog is not."""
+class _Known(Enum):
+    """Whether a catalog is over a root, and whether this program can work with it."""
+
+    NOT = auto()
+    HERE = auto()
+    OTHER_VERSION = auto()
+
+
+def _known(path: Path, root: Path, patience: float) -> _Known:
+    """Say how the catalog at `path` knows `root`; a file without the tables of a catalog does not."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=patience)) as connection:
-            return connection.execute("SELECT 1 FROM roots WHERE path = ?", (str(root),)).fetchone() is not None
+            if connection.execute("SELECT 1 FROM roots WHERE path = ?", (str(root),)).fetchone() is None:
+                return _Known.NOT
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_ERROR:  # it has no such table
-            return False
+            return _Known.NOT
         raise
+    return _Known.HERE if version == SCHEMA else _Known.OTHER_VERSION
 
 
 def _forget(path: Path, root: Path, relatives: frozenset[str]) -> None:
     catalog = Catalog(path)
     try:
-        catalog.open()  # one of another version is thrown away, which erases as well
+        catalog.open()
         catalog.apply(catalog.root_id(root), Changes(gone=sorted(relatives)))
     finally:
         catalog.close()

@@ -6,12 +6,17 @@ from pathlib import Path
 
 from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.memory.catalog import Catalog
+from recallscope.runtime.memory.catalog_file import file_lock
+from recallscope.runtime.memory.catalog_readers import files_of
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.scopes import Root, Skipped
 
-__all__ = ["ScopeOverview", "discard_catalog", "overview"]
+__all__ = ["PATIENCE", "ScopeOverview", "discard_catalog", "overview"]
 
 _ALL = -1
+
+PATIENCE = 10.0
+"""Seconds to wait for other processes that work on the same catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +54,20 @@ def _scope(catalog: Catalog, root: Root) -> ScopeOverview:
     )
 
 
-def discard_catalog(path: Path) -> bool:
-    """Remove the catalog's file, so that the next opening makes it anew from the notes; say whether there was one.
+def discard_catalog(path: Path, *, patience: float = PATIENCE) -> bool:
+    """Remove the catalog's files, so that the next opening makes it anew from the notes; say whether there were any.
 
     Raises:
-        StoreUnavailableError: the file system refused.
+        StoreUnavailableError: the file system refused, or another process has been opening it for `patience` seconds.
     """
+    if not path.parent.exists():
+        return False
     try:
-        existed = path.exists()
-        for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-            name.unlink(missing_ok=True)
+        with file_lock(path.with_suffix(".lock"), patience=patience):
+            existed = path.exists()
+            for file in files_of(path):
+                file.unlink(missing_ok=True)
     except OSError as error:
-        raise StoreUnavailableError(f"the memory catalog {path} cannot be removed: {error.strerror}") from error
+        why = error.strerror or str(error)
+        raise StoreUnavailableError(f"the memory catalog {path} cannot be removed: {why}") from error
     return existed

@@ -35,7 +35,7 @@ async def test_no_byte_of_an_erased_note_is_left(
     for number in range(40):
         write(f"{number}.md", f"# Fact w{chr(97 + number % 26)}{chr(97 + number // 26)}q\nabout deployment")
     word = WORD.decode()
-    other = tmp_path / "cache" / "other" / "catalog.sqlite3"
+    other = tmp_path / "cache" / "other" / "catalog-1.sqlite3"
     async with opened() as memory:
         draft = Draft(title=f"{word.title()} rules", body=f"{word} " * 500, keywords=(word,), usage_scenarios=(word,))
         note = await memory.edit.create(ScopeName.PROJECT, draft)
@@ -44,12 +44,17 @@ async def test_no_byte_of_an_erased_note_is_left(
         async with open_memory(MemoryRoots(project=root), observers=Observers(), catalog_path=other) as second:
             await second.wait_synced()
             assert second.notes == 41
+        later = other.with_name("catalog-2.sqlite3")
+        with closing(sqlite3.connect(other)) as copied, closing(sqlite3.connect(later)) as copy:
+            copied.backup(copy)
+            copy.execute("PRAGMA user_version = 1")
         assert holding(tmp_path / "cache") != []
         await memory.edit.delete(note)
         assert holding(root) == []
         assert holding(catalog_file.parent) != []
         erased = erase_from_catalogs(catalog_file, catalog_file.parent, root, frozenset({note.relative}))
-        assert erased == Erased(catalogs=(catalog_file, other), problems=())
+        assert erased == Erased(catalogs=(catalog_file, other, later), problems=())
+        assert (other.exists(), later.exists()) == (True, False)
         assert holding(tmp_path) == []
         result = await memory.search("waaq", exclude=frozenset(), recent_tools=())
         assert [hit.note.relative for hit in result.fast] == ["0.md"]
