@@ -161,8 +161,9 @@ async def open_agent(
         memory = None
         if settings.memory.enabled:
             roots = memory_roots(settings)
+            path = catalog_path(roots, settings.memory.cache_dir)
             memory = await stack.enter_async_context(
-                open_memory(roots, catalog_path=catalog_path(roots, settings.memory.cache_dir), observers=observers)
+                open_memory(roots, catalog_path=path, observers=observers, watch=True)
             )
         recall = RecallSettings(
             split=policy_split(settings),

@@ -95,6 +95,11 @@ class CatalogFile:
         """Say whether a temporary file took the place of the one that was asked for."""
         return self._folder is not None
 
+    @property
+    def doubtful(self) -> bool:
+        """Say whether something was found wrong with the file since it was opened."""
+        return self._doubt is not None
+
     def open(self) -> bool:
         """Open or make the file, again if it was replaced or found broken; say whether an old one was thrown away.
 
