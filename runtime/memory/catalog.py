@@ -4,11 +4,9 @@ The full-text index holds a note as one bag of `<root><list><token>` words, so t
 list stand by themselves: no search walks through another project's notes, and a hit says where the word stands.
 """
 
-import itertools
 import json
 import logging
 import sqlite3
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +19,7 @@ from recallscope.runtime.memory.catalog_readers import Reader
 from recallscope.runtime.memory.frontmatter import dump, load, split
 from recallscope.runtime.memory.noise import is_usage_note
 from recallscope.runtime.memory.note import Note, note_id
-from recallscope.runtime.memory.rank import Field
+from recallscope.runtime.memory.rank import Field, field_texts
 from recallscope.runtime.memory.scopes import NoteFile, Root, Skipped
 from recallscope.runtime.memory.tokens import Tokens
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
@@ -39,9 +37,6 @@ COLUMNS = (
 
 LOOK = "relative, mtime_ns, size, inode, ctime_ns, racy"
 """What a `NoteFile` is made of."""
-
-_REMEMBERED_HEADS = 10_000
-"""Heads kept in memory, about 3 KB each: making them anew is a third of the time of a search."""
 
 HEAD_FIELDS = (Field.TITLE, Field.KEYWORDS, Field.DESCRIPTION)
 """The fields whose words a `Head` holds, each word marked with its field's letter."""
@@ -97,8 +92,7 @@ class Catalog(CatalogFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.tokens = Tokens()
-        self._heads: dict[tuple[int, int], Head] = {}
-        self._heads_lock = threading.Lock()
+        self._newest: tuple[tuple[object, ...], dict[int, Head]] = ((), {})
 
     def root_id(self, root: Path) -> int:
         """Return the number of `root`, given now if it has none; a known root waits for no other writer."""
@@ -136,24 +130,36 @@ class Catalog(CatalogFile):
         return int(row[0]) if row else 0
 
     def heads(self, connection: Reader, numbers: Sequence[int], roots: Mapping[int, Root]) -> dict[int, Head]:
-        """Return the notes with these numbers, without those of other roots, in no certain order.
-
-        They are remembered: a row of `notes` never changes, it is replaced by one with a new number.
-        """
-        generation = connection.generation
-        found = {number: head for number in numbers if (head := self._heads.get((generation, number))) is not None}
-        missing = [number for number in numbers if number not in found]
-        if missing:
-            ids = ",".join(str(number) for number in missing)
-            for row in connection.execute(f"SELECT {COLUMNS} FROM notes WHERE id IN ({ids})"):  # noqa: S608 - numbers
-                root = roots.get(row[1])
-                if root is not None:
-                    found[row[0]] = Head(note_of(row, root), frozenset(row[-1].split(" ")), bool(row[-2]))
-            with self._heads_lock:
-                self._heads.update({(generation, number): found[number] for number in missing if number in found})
-                for oldest in list(itertools.islice(self._heads, max(0, len(self._heads) - _REMEMBERED_HEADS))):
-                    del self._heads[oldest]
+        """Return the notes with these numbers, without those of other roots, in no certain order."""
+        found: dict[int, Head] = {}
+        ids = ",".join(str(number) for number in numbers)
+        for row in connection.execute(f"SELECT {COLUMNS} FROM notes WHERE id IN ({ids})"):  # noqa: S608 - numbers
+            root = roots.get(row[1])
+            if root is not None:
+                found[row[0]] = Head(note_of(row, root), frozenset(row[-1].split(" ")), bool(row[-2]))
         return found
+
+    def newest_heads(self, connection: Reader, roots: Mapping[int, Root], limit: int) -> Mapping[int, Head]:
+        """Return the at most `limit` notes of each root that were updated last, the newest of all first.
+
+        They are remembered, since every search asks for them. More is not: long-lived objects by the ten thousand
+        would make each full pass of the garbage collector longer than a search.
+        """
+        numbers = [
+            connection.execute(
+                "SELECT group_concat(id) FROM (SELECT id FROM notes WHERE root = ? ORDER BY updated DESC LIMIT ?)",
+                (root, limit),
+            ).fetchone()[0]
+            for root in roots
+        ]
+        key = connection.generation, *roots.items(), *numbers
+        known, heads = self._newest
+        if known != key:
+            found = self.heads(connection, [int(one) for text in numbers if text for one in text.split(",")], roots)
+            order = sorted(found.items(), key=lambda item: (-item[1].note.updated, item[1].note.id))
+            heads = dict(order)
+            self._newest = key, heads
+        return heads
 
     def newest(self, root: int, of: Root, limit: int) -> tuple[Note, ...]:
         """Return the notes of `root` that were updated last, newest first, without their bodies."""
@@ -249,12 +255,8 @@ class Catalog(CatalogFile):
 
 def field_tokens(tokens: Tokens, note: Note) -> Mapping[Field, dict[str, None]]:
     """Return the tokens of each field of `note`."""
-    return {
-        Field.TITLE: tokens.of(note.title),
-        Field.KEYWORDS: tokens.of("\n".join((*note.keywords, *note.usage_scenarios))),
-        Field.DESCRIPTION: tokens.of(note.description),
-        Field.BODY: tokens.of(note.body),
-    }
+    texts = field_texts(note)
+    return dict(zip(texts, tokens.of_fields(tuple(texts.values())), strict=True))
 
 
 def _bag(root: int, fields: Mapping[Field, Mapping[str, None]], frequencies: "Counter[_Frequency]", sign: int) -> str:

@@ -7,6 +7,7 @@ exactly by the words of their titles, keywords and descriptions, so that a prune
 
 import heapq
 import itertools
+import json
 import math
 import sqlite3
 import threading
@@ -35,12 +36,18 @@ CANDIDATES = 200
 RESERVE = 120
 LEFT_OUT = 10
 
-POSTINGS = 2_000
-"""How many postings one search may read: about 1 microsecond each."""
+POSTINGS = 4_000
+"""How many postings one search may read: about half a microsecond each."""
 
 _FETCHED = 60
 _LISTS = tuple((postings.value, postings.fields[0].strength) for postings in Postings)
 _BODY = Postings.BODY.value
+_READ_LISTS = """
+SELECT (SELECT group_concat(rowid) FROM
+    (SELECT rowid FROM words WHERE words MATCH list.value ORDER BY rowid DESC LIMIT ?))
+FROM json_each(?) AS list
+"""
+"""One text of numbers for each list: each row that comes out would hand the interpreter to another thread."""
 _STEPS_BETWEEN_CHECKS = 2_000
 _LEAST_SHARE = 0.2
 """A match with less than this share of the best score tells a selector no more than a recent note does."""
@@ -53,6 +60,22 @@ class _Matches:
     in_body: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     totals: dict[int, float] = field(default_factory=dict[int, float])
     partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A note that was looked at, what its words are worth, and why it is left out whatever that is."""
+
+    number: int
+    note: Note
+    score: float
+    parts: tuple[Part, ...]
+    why: Dropped | None
+
+    @property
+    def hit(self) -> Hit:
+        """Return it as the answer holds it."""
+        return Hit(self.note, self.score, self.parts)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,20 +171,21 @@ class Lookup:
         matches: _Matches,
     ) -> None:
         chosen = _within_budget(words, frequencies)
+        keys = [(word, letter) for word in words for letter, _ in _LISTS]
+        asked = [
+            f'"{index_word(root, letter, word.text)}"'
+            for word, letter in keys
+            for root in chosen.get((word.text, letter), ())
+        ]
+        lists = connection.execute(_READ_LISTS, (POSTINGS, json.dumps(asked, ensure_ascii=False)))
         totals = matches.totals
         for word in words:
             counted: set[int] = set()
             for letter, strength in _LISTS:  # the strongest first: a word counts once
-                roots = chosen.get((word.text, letter))
-                if roots is None:
-                    continue
                 found: set[int] = set()
-                for root in roots:
-                    rows = connection.execute(
-                        "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
-                        (f'"{index_word(root, letter, word.text)}"', POSTINGS),
-                    ).fetchall()
-                    found.update(itertools.chain.from_iterable(rows))
+                for _ in chosen.get((word.text, letter), ()):
+                    numbers: str | None = next(lists)[0]
+                    found.update(map(int, numbers.split(",")) if numbers else ())
                 value = word.worth * strength
                 for number in found - counted:
                     totals[number] = totals.get(number, 0.0) + value
@@ -177,55 +201,50 @@ class Lookup:
         least_bound = _LEAST_SHARE * Field.KEYWORDS.strength * max(totals.values(), default=0.0)
         wanted = [number for number, bound in totals.items() if bound >= least_bound]
         best = heapq.nlargest(_FETCHED, wanted, key=totals.__getitem__)
-        heads, dropped = self._fetch(connection, best)
-        dropped_heads = {number: head for number, (head, _) in dropped.items()}
-        parts = _parts({**heads, **dropped_heads}, words, matches)
-        ranked = _ranked(_notes(heads), parts)
-        least_wanted = _LEAST_SHARE * max((hit.score for hit in ranked), default=0.0)
-        ranked = [hit for hit in ranked if hit.score >= least_wanted]
-        current = [hit for hit in ranked if hit.note.superseded_by is None]
-        numbers = {head.note.id: number for number, head in heads.items()}
-        above = [hit for hit in current if hit.score >= least][:LEXICAL]
-        bodies = self._bodies(connection, {numbers[hit.note.id]: hit.note for hit in above})
-        lexical = tuple(replace(hit, note=bodies[hit.note.id]) for hit in above if hit.note.id in bodies)
+        heads = self.catalog.heads(connection, best, self.roots)
+        scored = _scored(heads, words, matches, self._dropped(connection, heads))
+        least_wanted = _LEAST_SHARE * max((one.score for one in scored if one.why is None), default=0.0)
+        scored = [one for one in scored if one.why is not None or one.score >= least_wanted]
+        current = [one for one in scored if one.why is None and one.note.superseded_by is None]
+        lexical = self._with_bodies(connection, [one for one in current if one.score >= least][:LEXICAL])
         fast = tuple(hit for hit in lexical[:FAST] if hit.score >= RELATED * lexical[0].score)
         delivered = {hit.note.id for hit in fast}
-        why = {head.note.id: reason for head, reason in dropped.values()}
-        left_out = [LeftOut(hit, _why(hit, lexical, least)) for hit in ranked if hit.note.id not in delivered]
-        left_out += [LeftOut(hit, why[hit.note.id]) for hit in _ranked(_notes(dropped_heads), parts)]
-        left_out.sort(key=lambda left: _order(left.hit))
+        others = (one for one in scored if one.note.id not in delivered)
         return Found(
             fast=fast,
             lexical=lexical,
-            candidates=self._candidates(connection, [hit.note for hit in current], partial=matches.partial),
-            left_out=tuple(left_out[:LEFT_OUT]),
+            candidates=self._candidates(connection, [one.note for one in current], partial=matches.partial),
+            left_out=tuple(
+                LeftOut(one.hit, one.why or _why(one, lexical, least)) for one in itertools.islice(others, LEFT_OUT)
+            ),
             threshold=least,
             partial=matches.partial,
         )
 
-    def _fetch(
-        self, connection: Reader, numbers: Sequence[int]
-    ) -> tuple[dict[int, Head], dict[int, tuple[Head, Dropped]]]:
-        """Return the notes with these numbers, without bodies; beside them those excluded and the noise of tools."""
-        found: dict[int, Head] = {}
-        dropped: dict[int, tuple[Head, Dropped]] = {}
-        for number, head in self.catalog.heads(connection, numbers, self.roots).items():
-            if self.exclude and head.note.note_version in self.exclude:
-                dropped[number] = head, Dropped.EXCLUDED
+    def _dropped(self, connection: Reader, heads: Mapping[int, Head]) -> dict[int, Dropped]:
+        """Say which of these are left out whatever their score: those in the conversation and the noise of tools."""
+        excluded = {version.note for version in self.exclude}
+        dropped: dict[int, Dropped] = {}
+        for number, head in heads.items():
+            if head.note.id in excluded and head.note.note_version in self.exclude:
+                dropped[number] = Dropped.EXCLUDED
             elif head.usage_note and self.tools and self._is_noise(connection, number, head.note):
-                dropped[number] = head, Dropped.NOISE
-            else:
-                found[number] = head
-        return found, dropped
+                dropped[number] = Dropped.NOISE
+        return dropped
 
     def _is_noise(self, connection: Reader, number: int, note: Note) -> bool:
         body = connection.execute("SELECT body FROM bodies WHERE id = ?", (number,)).fetchone()
         return mentions(replace(note, body=body[0] if body else ""), self.tools)
 
-    def _bodies(self, connection: Reader, notes: Mapping[int, Note]) -> dict[str, Note]:
-        ids = ",".join(str(number) for number in notes)
+    def _with_bodies(self, connection: Reader, chosen: Sequence[_Scored]) -> tuple[Hit, ...]:
+        ids = ",".join(str(one.number) for one in chosen)
         rows = connection.execute(f"SELECT id, body FROM bodies WHERE id IN ({ids})")  # noqa: S608 - numbers
-        return {notes[number].id: replace(notes[number], body=body) for number, body in rows}
+        bodies: dict[int, str] = dict(rows.fetchall())
+        return tuple(
+            Hit(replace(one.note, body=bodies[one.number]), one.score, one.parts)
+            for one in chosen
+            if one.number in bodies
+        )
 
     def _candidates(self, connection: Reader, lexical: Sequence[Note], *, partial: bool) -> tuple[Note, ...]:
         """Interleave the matches with the newest notes, so that a manifest cut short still holds both."""
@@ -233,17 +252,14 @@ class Lookup:
             return tuple(lexical[:CANDIDATES])
         matched = list(lexical[: CANDIDATES - RESERVE])
         ids = {note.id for note in matched}
-        numbers = [
-            number
-            for root in self.roots
-            for (number,) in connection.execute(
-                "SELECT id FROM notes WHERE root = ? ORDER BY updated DESC LIMIT ?", (root, CANDIDATES)
-            )
-        ]
-        newest = (head.note for head in self._fetch(connection, numbers)[0].values())
-        recent = [note for note in newest if note.id not in ids and note.superseded_by is None]
-        recent.sort(key=lambda note: (-note.updated, note.id))
-        pairs = itertools.zip_longest(matched, recent[: CANDIDATES - len(matched)])
+        newest = self.catalog.newest_heads(connection, self.roots, CANDIDATES)
+        dropped = self._dropped(connection, newest)
+        recent = (
+            head.note
+            for number, head in newest.items()
+            if number not in dropped and head.note.id not in ids and head.note.superseded_by is None
+        )
+        pairs = itertools.zip_longest(matched, itertools.islice(recent, CANDIDATES - len(matched)))
         return tuple(note for pair in pairs for note in pair if note is not None)
 
 
@@ -268,52 +284,49 @@ def _within_budget(
     return chosen
 
 
-def _parts(heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches) -> dict[int, tuple[Part, ...]]:
-    """Score notes exactly (as `rank.score`), but for words in a body alone whose list was not read."""
+def _scored(
+    heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches, dropped: Mapping[int, Dropped]
+) -> list[_Scored]:
+    """Score notes exactly (as `rank.score`), but for words in a body alone whose list was not read; the best first."""
     worth = {
-        part.value + word.text: (word.text, part, word.worth * part.strength) for word in words for part in HEAD_FIELDS
+        part.value + word.text: Part(Source.WORDS, word.worth * part.strength, word.text, part)
+        for word in words
+        for part in HEAD_FIELDS
     }
-    wanted = frozenset(worth)
     bodies = [
-        (word.text, matches.in_body[word.text], word.worth * Field.BODY.strength)
+        (matches.in_body[word.text], Part(Source.WORDS, word.worth * Field.BODY.strength, word.text, Field.BODY))
         for word in words
         if word.text in matches.in_body
     ]
-    parts: dict[int, tuple[Part, ...]] = {}
+    scored: list[_Scored] = []
     for number, head in heads.items():
-        best: dict[str, Part] = {}
-        for marked in wanted & head.words:
-            word, part, value = worth[marked]
-            if word not in best or best[word].value < value:
-                best[word] = Part(Source.WORDS, value, word, part)
-        for word, in_body, value in bodies:
-            if number in in_body and word not in best:
-                best[word] = Part(Source.WORDS, value, word, Field.BODY)
-        parts[number] = tuple(sorted(best.values(), key=lambda part: (-part.value, part.word)))
-    return parts
+        best = {part.word: part for in_body, part in bodies if number in in_body}
+        for marked in worth.keys() & head.words:
+            part = worth[marked]
+            if part.word not in best or best[part.word].value < part.value:
+                best[part.word] = part
+        parts = tuple(sorted(best.values(), key=_order_of_parts))
+        score = round(sum(part.value for part in parts), 4)
+        scored.append(_Scored(number, head.note, score, parts, dropped.get(number)))
+    return sorted(scored, key=_order)
 
 
-def _notes(heads: Mapping[int, Head]) -> dict[int, Note]:
-    return {number: head.note for number, head in heads.items()}
+def _order(one: _Scored) -> tuple[float, float, str]:
+    """Return what sorts notes: the score, then the newer one, then always the same."""
+    return -one.score, -one.note.updated, one.note.id
 
 
-def _ranked(notes: Mapping[int, Note], parts: Mapping[int, tuple[Part, ...]]) -> list[Hit]:
-    hits = [Hit(note, round(sum(part.value for part in parts[n]), 4), parts[n]) for n, note in notes.items()]
-    return sorted(hits, key=_order)
+def _order_of_parts(part: Part) -> tuple[float, str]:
+    return -part.value, part.word
 
 
-def _order(hit: Hit) -> tuple[float, float, str]:
-    """Return what sorts hits: the score, then the newer one, then always the same."""
-    return -hit.score, -hit.note.updated, hit.note.id
-
-
-def _why(hit: Hit, lexical: Sequence[Hit], least: float) -> Dropped:
+def _why(one: _Scored, lexical: Sequence[Hit], least: float) -> Dropped:
     """Say why a match is not in the fast result."""
-    if hit.note.superseded_by is not None:
+    if one.note.superseded_by is not None:
         return Dropped.SUPERSEDED
-    if hit.score < least:
+    if one.score < least:
         return Dropped.THRESHOLD
-    return Dropped.UNRELATED if lexical and hit.score < RELATED * lexical[0].score else Dropped.PLACE
+    return Dropped.UNRELATED if lexical and one.score < RELATED * lexical[0].score else Dropped.PLACE
 
 
 def load_notes(connection: Reader, roots: Mapping[int, Root], notes: Sequence[Note]) -> tuple[Note, ...]:
