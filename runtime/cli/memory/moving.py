@@ -57,6 +57,7 @@ def export(
             raise click.UsageError("an archive is no text for a terminal: give a file, or send stdout somewhere")
         with archive_writer(sys.stdout.buffer) as write:
             exported = export_notes(place.asked, write)
+        sys.stdout.flush()  # what is told below is true
         _tell_exported(exported, target, as_json=False, err=True)
     else:
         path = Path(target)

@@ -58,8 +58,9 @@ def remove(
     """
     place = Place.of(context, directory, scope)
     notes = anyio.run(_named, place, names)
-    if not yes:
-        _confirm(notes)
+    if not yes and not _confirmed(notes):
+        click.echo("nothing was erased", err=True)
+        return 1
     removed = anyio.run(_remove, place, notes)
     journal = telemetry_settings(place.settings, "memory", serves_metrics=False, journal=True).journal_folder
     _count_in_journal(journal, removed)
@@ -68,13 +69,13 @@ def remove(
     return 1 if any(one.problems for one in removed) else 0
 
 
-def _confirm(notes: Sequence[Note]) -> None:
+def _confirmed(notes: Sequence[Note]) -> bool:
     if not has_terminal():
         raise click.UsageError("removing asks first, and here is no terminal: add --yes if you are sure")
     for note in notes:
         click.echo(f"{one_line(note.id)}  {one_line(note.title)}", err=True)
     question = "Erase this note?" if len(notes) == 1 else f"Erase these {len(notes)} notes?"
-    click.confirm(question, abort=True, err=True)
+    return click.confirm(question, err=True)
 
 
 async def _named(place: Place, names: Sequence[str]) -> list[Note]:
