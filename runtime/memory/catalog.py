@@ -8,13 +8,14 @@ import json
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-from recallscope.runtime.memory.catalog_file import CatalogFile
+from recallscope.runtime.memory.catalog_file import OPENING_PATIENCE, WRITER_PATIENCE, CatalogFile
 from recallscope.runtime.memory.catalog_readers import Reader
 from recallscope.runtime.memory.frontmatter import dump, load, split
 from recallscope.runtime.memory.noise import is_usage_note
@@ -38,11 +39,13 @@ COLUMNS = (
 LOOK = "relative, mtime_ns, size, inode, ctime_ns, racy"
 """What a `NoteFile` is made of."""
 
+_INSERTED = f"{COLUMNS}, mtime_ns, size, inode, ctime_ns, racy"
+
 HEAD_FIELDS = (Field.TITLE, Field.KEYWORDS, Field.DESCRIPTION)
 """The fields whose words a `Head` holds, each word marked with its field's letter."""
 
-_Frequency = tuple[str, str]
-"""A token and the letter of a list, or the empty string for the note as a whole."""
+_Tokens = Mapping[Field, Mapping[str, None]]
+"""The tokens of each field of a note."""
 
 
 class Postings(Enum):
@@ -89,8 +92,10 @@ class Changes:
 class Catalog(CatalogFile):
     """The catalog of one base directory: what stands in its file."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(
+        self, path: Path, *, patience: float = WRITER_PATIENCE, opening_patience: float = OPENING_PATIENCE
+    ) -> None:
+        super().__init__(path, patience=patience, opening_patience=opening_patience)
         self.tokens = Tokens()
         self._newest: tuple[tuple[object, ...], dict[int, Head]] = ((), {})
 
@@ -176,14 +181,14 @@ class Catalog(CatalogFile):
         Raises:
             StoreUnavailableError: the catalog cannot be written.
         """
-        frequencies: Counter[_Frequency] = Counter()
+        added = [(field_tokens(self.tokens, note), note, file) for note, file in changes.notes]  # before any lock
+        counts = _Counts()
         with self.writing() as writer:
             before = writer.total_changes
-            removed = sum(self._remove(writer, root, relative, frequencies) for relative in changes.gone)
-            removed += sum(self._remove(writer, root, note.relative, frequencies) for note, _ in changes.notes)
-            removed += sum(self._remove(writer, root, skip.path, frequencies) for skip, _ in changes.skipped)
-            for entry in changes.notes:
-                self._insert(writer, root, entry, frequencies)
+            relatives = [*changes.gone, *(note.relative for note, _ in changes.notes)]
+            relatives += [skip.path for skip, _ in changes.skipped]
+            removed = self._remove(writer, root, relatives, counts)
+            self._insert(writer, root, added, counts)
             writer.executemany(
                 "INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [
@@ -191,7 +196,7 @@ class Catalog(CatalogFile):
                     for skip, file in changes.skipped
                 ],
             )
-            _count_words(writer, root, frequencies)
+            counts.write(writer, root)
             if writer.total_changes != before:
                 writer.execute("UPDATE roots SET notes = notes + ? WHERE id = ?", (len(changes.notes) - removed, root))
 
@@ -201,78 +206,88 @@ class Catalog(CatalogFile):
             writer.execute("INSERT INTO words (words) VALUES ('optimize')")
 
     def _insert(
-        self, writer: sqlite3.Connection, root: int, entry: tuple[Note, NoteFile], frequencies: "Counter[_Frequency]"
+        self, writer: sqlite3.Connection, root: int, added: Sequence[tuple[_Tokens, Note, NoteFile]], counts: "_Counts"
     ) -> None:
-        note, file = entry
-        fields = field_tokens(self.tokens, note)
-        row = {
-            "root": root,
-            "relative": note.relative,
-            "mtime_ns": file.mtime_ns,
-            "size": file.size,
-            "inode": file.inode,
-            "ctime_ns": file.ctime_ns,
-            "racy": file.racy,
-            "version": note.version,
-            "title": note.title,
-            "description": note.description,
-            "type": str(note.type),
-            "keywords": json.dumps(note.keywords),
-            "usage_scenarios": json.dumps(note.usage_scenarios),
-            "pinned": note.pinned,
-            "created": note.created,
-            "updated": note.updated,
-            "superseded_by": note.superseded_by,
-            "source": str(note.source) if note.source else None,
-            "evidence": note.evidence,
-            "extra": dump(note.extra) if note.extra else None,
-            "usage_note": is_usage_note(note),
-            "head": " ".join(f"{part.value}{token}" for part in HEAD_FIELDS for token in fields[part]),
-        }
-        cursor = writer.execute(
-            f"INSERT INTO notes ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})",  # noqa: S608 - our names
-            row,
+        last = writer.execute("SELECT seq FROM sqlite_sequence WHERE name = 'notes'").fetchone()
+        numbered = list(enumerate(added, start=1 + (last[0] if last else 0)))
+        writer.executemany(
+            f"INSERT INTO notes ({_INSERTED}) VALUES ({', '.join('?' * _INSERTED.count(','))}, ?)",  # noqa: S608 - our names
+            [_row_of(number, root, note, file, fields) for number, (fields, note, file) in numbered],
         )
-        writer.execute("INSERT INTO bodies VALUES (?, ?)", (cursor.lastrowid, note.body))
-        bag = _bag(root, fields, frequencies, +1)
-        writer.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (cursor.lastrowid, bag))
+        writer.executemany(
+            "INSERT INTO bodies VALUES (?, ?)", [(number, note.body) for number, (_, note, _) in numbered]
+        )
+        writer.executemany(
+            "INSERT INTO words (rowid, tokens) VALUES (?, ?)",
+            [(number, counts.bag(root, fields, +1)) for number, (fields, _, _) in numbered],
+        )
 
-    def _remove(self, writer: sqlite3.Connection, root: int, relative: str, frequencies: "Counter[_Frequency]") -> int:
-        writer.execute("DELETE FROM skipped WHERE root = ? AND relative = ?", (root, relative))
-        row = writer.execute(
-            f"SELECT {COLUMNS}, body FROM notes JOIN bodies USING (id) WHERE root = ? AND relative = ?",  # noqa: S608 - a constant
-            (root, relative),
-        ).fetchone()
-        if row is None:
-            return 0
-        note = note_of(row, None, row[-1])
-        bag = _bag(root, field_tokens(self.tokens, note), frequencies, -1)
-        writer.execute("INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)", (row[0], bag))
-        writer.execute("DELETE FROM bodies WHERE id = ?", (row[0],))
-        writer.execute("DELETE FROM notes WHERE id = ?", (row[0],))
-        return 1
+    def _remove(self, writer: sqlite3.Connection, root: int, relatives: Sequence[str], counts: "_Counts") -> int:
+        """Take out what stands under these names, and return how many notes that were."""
+        named = root, json.dumps(relatives, ensure_ascii=False)
+        writer.execute("DELETE FROM skipped WHERE root = ? AND relative IN (SELECT value FROM json_each(?))", named)
+        rows = writer.execute(
+            f"SELECT {COLUMNS}, body FROM notes JOIN bodies USING (id) "  # noqa: S608 - a constant
+            "WHERE root = ? AND relative IN (SELECT value FROM json_each(?))",
+            named,
+        ).fetchall()
+        for row in rows:
+            bag = counts.bag(root, field_tokens(self.tokens, note_of(row, None, row[-1])), -1)
+            writer.execute("INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)", (row[0], bag))
+            writer.execute("DELETE FROM bodies WHERE id = ?", (row[0],))
+            writer.execute("DELETE FROM notes WHERE id = ?", (row[0],))
+        return len(rows)
+
+
+class _Counts:
+    """By how much the frequencies of words change: in how many notes each stands, anywhere and in each list."""
+
+    def __init__(self) -> None:
+        self._anywhere: Counter[str] = Counter()
+        self._lists: dict[Postings, Counter[str]] = {postings: Counter() for postings in Postings}
+
+    def bag(self, root: int, fields: _Tokens, sign: int) -> str:
+        """Return the index words of a note as one text, and count them."""
+        bag: list[str] = []
+        anywhere: set[str] = set()
+        for postings, counter in self._lists.items():
+            tokens = set[str]().union(*(fields[part] for part in postings.fields))
+            _count(counter, tokens, sign)
+            anywhere |= tokens
+            mark = index_word(root, postings.value, "")
+            bag += [mark + token for token in tokens]
+        _count(self._anywhere, anywhere, sign)
+        return " ".join(bag)
+
+    def write(self, writer: sqlite3.Connection, root: int) -> None:
+        """Bring the table of frequencies up to what was counted."""
+        counters = (self._anywhere, *self._lists.values())
+        changed = [
+            (root, token, *numbers)
+            for token in sorted(self._anywhere)
+            if any(numbers := [counter.get(token, 0) for counter in counters])
+        ]
+        writer.executemany(
+            "INSERT INTO terms VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (root, term) DO UPDATE SET "
+            "documents = documents + excluded.documents, t = t + excluded.t, "
+            "d = d + excluded.d, b = b + excluded.b",
+            changed,
+        )
+        gone = [(root, token) for token, number in self._anywhere.items() if number < 0]
+        writer.executemany("DELETE FROM terms WHERE root = ? AND term = ? AND documents <= 0", gone)
+
+
+def _count(counter: Counter[str], tokens: AbstractSet[str], sign: int) -> None:
+    if sign > 0:
+        counter.update(tokens)
+    else:
+        counter.subtract(tokens)
 
 
 def field_tokens(tokens: Tokens, note: Note) -> Mapping[Field, dict[str, None]]:
     """Return the tokens of each field of `note`."""
     texts = field_texts(note)
     return dict(zip(texts, tokens.of_fields(tuple(texts.values())), strict=True))
-
-
-def _bag(root: int, fields: Mapping[Field, Mapping[str, None]], frequencies: "Counter[_Frequency]", sign: int) -> str:
-    """Return the index words of a note as one text, and count them in `frequencies`."""
-    bag: list[str] = []
-    anywhere: dict[str, None] = {}
-    for postings in Postings:
-        tokens = {token: None for part in postings.fields for token in fields[part]}
-        letter = postings.value
-        for token in tokens:
-            frequencies[token, letter] += sign
-            bag.append(index_word(root, letter, token))
-        anywhere.update(tokens)
-    for token in anywhere:
-        frequencies[token, ""] += sign
-    return " ".join(bag)
 
 
 def index_word(root: int, letter: str, token: str) -> str:
@@ -309,23 +324,33 @@ def _strings(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text)) if text != "[]" else ()
 
 
-def _count_words(writer: sqlite3.Connection, root: int, frequencies: "Counter[_Frequency]") -> None:
-    changed: dict[str, dict[str, int]] = {}
-    for (token, letter), number in frequencies.items():
-        if number:
-            changed.setdefault(token, {})[letter] = number
-    rows: Iterable[tuple[Any, ...]] = [
-        (root, token, *(numbers.get(letter, 0) for letter in ("", "t", "d", "b")))
-        for token, numbers in sorted(changed.items())
-    ]
-    writer.executemany(
-        "INSERT INTO terms VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (root, term) DO UPDATE SET "
-        "documents = documents + excluded.documents, t = t + excluded.t, "
-        "d = d + excluded.d, b = b + excluded.b",
-        rows,
+def _row_of(number: int, root: int, note: Note, file: NoteFile, fields: _Tokens) -> tuple[object, ...]:
+    """Return the row of a note, in the order of `_INSERTED`."""
+    return (
+        number,
+        root,
+        note.relative,
+        note.version,
+        note.title,
+        note.description,
+        str(note.type),
+        json.dumps(note.keywords),
+        json.dumps(note.usage_scenarios),
+        note.pinned,
+        note.created,
+        note.updated,
+        note.superseded_by,
+        str(note.source) if note.source else None,
+        note.evidence,
+        dump(note.extra) if note.extra else None,
+        is_usage_note(note),
+        " ".join(f"{part.value}{token}" for part in HEAD_FIELDS for token in fields[part]),
+        file.mtime_ns,
+        file.size,
+        file.inode,
+        file.ctime_ns,
+        file.racy,
     )
-    gone = [(root, token) for token, numbers in changed.items() if numbers.get("", 0) < 0]
-    writer.executemany("DELETE FROM terms WHERE root = ? AND term = ? AND documents <= 0", gone)
 
 
 _NOWHERE = Root(ScopeName.PROJECT, Path())
