@@ -19,15 +19,15 @@ from collections.abc import Generator
 from pathlib import Path
 
 from recallscope.runtime.errors import StoreUnavailableError
-from recallscope.runtime.memory.catalog_readers import Identity, Readers, files_of, identity_of
+from recallscope.runtime.memory.catalog_readers import UNREADABLE, Identity, Readers, files_of, identity_of
 from recallscope.runtime.memory.catalog_schema import SCHEMA, TABLES
 
-__all__ = ["CatalogFile", "file_lock"]
+__all__ = ["OPENING_PATIENCE", "WRITER_PATIENCE", "CatalogFile", "file_lock"]
 
 _log = logging.getLogger(__name__)
 
-_WRITER_PATIENCE = 10.0
-_OPENING_PATIENCE = 2.0
+WRITER_PATIENCE = 10.0
+OPENING_PATIENCE = 2.0
 """Seconds for another process to let go of the file; then it is as good as unusable, and the start goes on without."""
 
 _BETWEEN_REBUILDS = 60.0
@@ -78,10 +78,17 @@ def _lock_within(descriptor: int, patience: float) -> None:
 
 
 class CatalogFile:
-    """The file under a catalog: one writing connection behind a lock, and a pool of readers."""
+    """The file under a catalog: one writing connection behind a lock, and a pool of readers.
 
-    def __init__(self, path: Path) -> None:
+    `patience`: seconds that a write waits for those of other processes; `opening_patience`: the same for the opening.
+    """
+
+    def __init__(
+        self, path: Path, *, patience: float = WRITER_PATIENCE, opening_patience: float = OPENING_PATIENCE
+    ) -> None:
         self.path = path
+        self._patience = patience
+        self._opening_patience = opening_patience
         self.readers = Readers(path)
         self._lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
@@ -113,7 +120,10 @@ class CatalogFile:
                 self._close_writer()
                 broken = _is_broken(self._doubt) and time.monotonic() > self._rebuilt_at + _BETWEEN_REBUILDS
                 problem = f"it is broken ({self._doubt})" if broken else None
-                self._writer, rebuilt = _open_for_writing(self.path, problem, thorough=self._doubt is not None)
+                self._writer, rebuilt = _open_for_writing(
+                    self.path, problem, thorough=self._doubt is not None, patience=self._opening_patience
+                )
+                self._writer.execute(f"PRAGMA busy_timeout = {int(self._patience * 1_000)}")
             except (OSError, sqlite3.Error) as error:
                 raise StoreUnavailableError(f"the memory catalog {self.path} cannot be opened: {error}") from error
             self._identity, self._doubt = identity_of(self.path), None
@@ -169,8 +179,13 @@ class CatalogFile:
                 raise StoreUnavailableError(f"the memory catalog {self.path} cannot be written: {error}") from error
 
     def doubt(self, error: BaseException | None) -> None:
-        """Take note of an error that says, or may say, that the content is broken: the next `open` sees to it."""
-        if isinstance(error, sqlite3.DatabaseError) and not _is_of_the_world(error):
+        """Take note of an error that says, or may say, that the content is broken: the next `open` sees to it.
+
+        An error from a file that has been replaced since says nothing of the new one.
+        """
+        if identity_of(self.path) != self._identity:
+            return
+        if isinstance(error, (sqlite3.DatabaseError, *UNREADABLE)) and not _is_of_the_world(error):
             self._doubt = error
 
     def _is_sound(self) -> bool:
@@ -178,7 +193,7 @@ class CatalogFile:
             return False
         try:
             return _problem(self._writer) is None
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, *UNREADABLE) as error:
             if _is_of_the_world(error):
                 raise
             self._doubt = error
@@ -204,31 +219,34 @@ class CatalogFile:
             self._writer = None
 
 
-def _open_for_writing(path: Path, problem: str | None, *, thorough: bool) -> tuple[sqlite3.Connection, bool]:
+def _open_for_writing(
+    path: Path, problem: str | None, *, thorough: bool, patience: float
+) -> tuple[sqlite3.Connection, bool]:
     """Open the catalog and say whether an old one had to be thrown away; `problem` is what is known to be wrong."""
-    with file_lock(path.with_suffix(".lock"), patience=_OPENING_PATIENCE):
+    with file_lock(path.with_suffix(".lock"), patience=patience):
         existed = path.exists()
         connection = None
         if existed and problem is None:
-            connection, problem = _try(path, thorough=thorough)
+            connection, problem = _try(path, thorough=thorough, patience=patience)
         if connection is None:
             if existed and problem:
                 _log.warning("the memory catalog %s is rebuilt from the notes: %s", path, problem)
             for file in files_of(path):  # a log of another file would be taken for this one's
                 file.unlink(missing_ok=True)
-            connection = _create(path)
-        connection.execute(f"PRAGMA busy_timeout = {int(_WRITER_PATIENCE * 1_000)}")
+            connection = _create(path, patience)
         _forget_old_versions(path)
         return connection, existed and bool(problem)
 
 
-def _try(path: Path, *, thorough: bool) -> tuple[sqlite3.Connection | None, str | None]:
+def _try(path: Path, *, thorough: bool, patience: float) -> tuple[sqlite3.Connection | None, str | None]:
     """Open a catalog that is there, or say why it must be made anew: the empty string for an empty file."""
     connection = None
     try:
-        connection = _connect(path)
+        connection = _connect(path, patience)
         problem = _problem(connection, thorough=thorough)
-    except sqlite3.DatabaseError as error:
+        if problem is None and _tables_in(connection) != _tables():
+            problem = "its tables are not those of this program"
+    except (sqlite3.DatabaseError, *UNREADABLE) as error:
         if connection is not None:
             connection.close()
         if _is_of_the_world(error):
@@ -240,8 +258,8 @@ def _try(path: Path, *, thorough: bool) -> tuple[sqlite3.Connection | None, str 
     return None, problem
 
 
-def _create(path: Path) -> sqlite3.Connection:
-    connection = _connect(path)
+def _create(path: Path, patience: float) -> sqlite3.Connection:
+    connection = _connect(path, patience)
     try:
         generation = secrets.randbelow(2**31 - 1) + 1
         pragmas = f"PRAGMA user_version = {SCHEMA}; PRAGMA application_id = {generation};"
@@ -252,8 +270,8 @@ def _create(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_OPENING_PATIENCE, isolation_level=None, check_same_thread=False)
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -280,16 +298,26 @@ def _problem(connection: sqlite3.Connection, *, thorough: bool = False) -> str |
     return None
 
 
-def _is_of_the_world(error: sqlite3.DatabaseError) -> bool:
+def _tables() -> list[tuple[str, str | None]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(TABLES)
+        return _tables_in(connection)
+
+
+def _tables_in(connection: sqlite3.Connection) -> list[tuple[str, str | None]]:
+    return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+def _is_of_the_world(error: BaseException) -> bool:
     return _code(error) in _WORLD
 
 
 def _is_broken(error: BaseException | None) -> bool:
-    return isinstance(error, sqlite3.DatabaseError) and _code(error) in _BROKEN
+    return error is not None and _code(error) in _BROKEN
 
 
-def _code(error: sqlite3.DatabaseError) -> int:
-    """Return the primary code; an error without one is this module's: text that is no UTF-8, a row that is no note."""
+def _code(error: BaseException) -> int:
+    """Return the primary code; an error without one is about a value: text that is no UTF-8, a row that is no note."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
 
 

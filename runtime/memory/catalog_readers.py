@@ -6,12 +6,15 @@ import threading
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
-from recallscope.runtime.errors import StoreUnavailableError
+from recallscope.runtime.errors import NoteError, StoreUnavailableError
 from recallscope.runtime.memory.catalog_schema import SCHEMA
 
-__all__ = ["Identity", "Reader", "Readers", "files_of", "identity_of"]
+__all__ = ["UNREADABLE", "Identity", "Reader", "Readers", "files_of", "identity_of"]
 
 _READER_PATIENCE = 0.05
+
+UNREADABLE = (ValueError, TypeError, NoteError)
+"""What comes of rows with other values than were written: text that is no UTF-8, no JSON, no number."""
 
 Identity = tuple[int | None, ...]
 """Which files stand at a catalog's path, its log and the log's index: the log of another file would be poison."""
@@ -45,14 +48,14 @@ class Reader(sqlite3.Connection):
         """Make sure that each number stands for that root in this very file: elsewhere it may be another project.
 
         Raises:
-            StoreUnavailableError: it does not; the file has been replaced since the numbers were read.
+            sqlite3.DatabaseError: it does not; the file has been replaced since the numbers were read, or is broken.
         """
         for number, path in roots:
             if (number, str(path)) in self._known:
                 continue
             row = self.execute("SELECT path FROM roots WHERE id = ?", (number,)).fetchone()
             if row is None or row[0] != str(path):
-                raise StoreUnavailableError(f"the memory catalog was replaced, and does not know {path} yet")
+                raise sqlite3.DatabaseError(f"number {number} does not stand for {path} in it")
             self._known = self._known | {(number, str(path))}
 
 
@@ -81,7 +84,7 @@ class Readers:
         try:
             yield connection
             usable = True
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *UNREADABLE) as error:
             raise StoreUnavailableError(f"the memory catalog {self._path} cannot be read: {error}") from error
         finally:
             with self._lock:
