@@ -156,7 +156,7 @@ class Editor:
         root = self._root(scope, relative)
         async with self._lock:
             with self._operation("update" if replaces else "create", scope, relative, parent):
-                work = partial(self._restore, root, relative, data, replaces=replaces, modified=modified)
+                work = partial(self._restore, root, relative, data, replaces=replaces, modified=modified, tidy=index)
                 note = await self._in_thread(work)
                 if index:
                     await self._index(root)
@@ -240,7 +240,9 @@ class Editor:
             changed = draft_note(root, note.relative, draft, created=current.created, updated=updated, extra=extra)
             return self._write(root, note.relative, path, rendered(changed))
 
-    def _restore(self, root: Root, relative: str, data: bytes, *, replaces: str | None, modified: float | None) -> Note:
+    def _restore(
+        self, root: Root, relative: str, data: bytes, *, replaces: str | None, modified: float | None, tidy: bool
+    ) -> Note:
         path = confined(root.path, relative)
         vet(data, root.scope, relative)
         with self._between_processes():
@@ -248,7 +250,7 @@ class Editor:
                 _expect(root, relative, replaces)
             elif path.exists():
                 raise _taken(relative)
-            return self._write(root, relative, path, data, modified=modified)
+            return self._write(root, relative, path, data, modified=modified, tidy=tidy)
 
     def _delete(self, root: Root, note: Note) -> None:
         path = confined(root.path, note.relative)
@@ -261,9 +263,11 @@ class Editor:
                 raise _refused(note.relative, error) from error
         self._catch_up(root, Changes(gone=[note.relative]))
 
-    def _write(self, root: Root, relative: str, path: Path, data: bytes, *, modified: float | None = None) -> Note:
+    def _write(
+        self, root: Root, relative: str, path: Path, data: bytes, *, modified: float | None = None, tidy: bool = True
+    ) -> Note:
         try:
-            write_bytes(path, data, replace=self._rename)
+            write_bytes(path, data, replace=self._rename, tidy=tidy)
             if modified is not None:
                 os.utime(path, (modified, modified))
             note, file = read_note(root, relative)

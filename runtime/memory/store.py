@@ -63,17 +63,21 @@ def read_bytes(root: Path, relative: str) -> tuple[bytes, NoteFile]:
     return data, NoteFile.of(relative, status, asked_at_ns=now)
 
 
-def write_bytes(path: Path, data: bytes, *, replace: Callable[[Path, Path], object] = os.replace) -> None:
+def write_bytes(
+    path: Path, data: bytes, *, replace: Callable[[Path, Path], object] = os.replace, tidy: bool = True
+) -> None:
     """Write a file whole or not at all: a temporary file in the same folder, fsync, rename, fsync of the folder.
 
     An existing file keeps its permissions, a new one is readable by its owner alone. Temporary files that a killed
-    process left are removed after an hour. `replace` is the rename, an argument so that a test can stop before it.
+    process left are removed after an hour; `tidy=False` does not look for them, for many writes into one large folder.
+    `replace` is the rename, an argument so that a test can stop before it.
 
     Raises:
         OSError: the file system refused; the old file still stands.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _remove_abandoned(path.parent)
+    if tidy:
+        _remove_abandoned(path.parent)
     temporary = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}.tmp"
     try:
         mode = stat.S_IMODE(path.stat(follow_symlinks=False).st_mode)

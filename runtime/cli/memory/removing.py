@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import unquote
 
 import anyio
 import click
@@ -125,7 +125,7 @@ def _look_at_index(root: Path, one: _Removed) -> None:
     lines = [
         number
         for number, line in enumerate(text.splitlines(), start=1)
-        if f"({relative})" in line or f"({quote(relative)})" in line
+        if f"({relative})" in line or f"({relative})" in unquote(line)
     ]
     one.index = text.startswith(INDEX_MARK) and not lines
     whose = "it is brought up to date at the next write" if text.startswith(INDEX_MARK) else "a person wrote that file"
