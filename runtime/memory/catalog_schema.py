@@ -28,6 +28,10 @@ CREATE TABLE terms (
     root INTEGER NOT NULL, term TEXT NOT NULL, documents INTEGER NOT NULL,
     t INTEGER NOT NULL, d INTEGER NOT NULL, b INTEGER NOT NULL, PRIMARY KEY (root, term)
 ) WITHOUT ROWID;
+CREATE TABLE vectors (
+    id INTEGER NOT NULL, model TEXT NOT NULL, scale REAL NOT NULL, vector BLOB NOT NULL, UNIQUE (id, model)
+);
+CREATE TRIGGER vectors_go AFTER DELETE ON notes BEGIN DELETE FROM vectors WHERE id = OLD.id; END;
 CREATE VIRTUAL TABLE words USING fts5 (
     tokens, content='', detail=none, columnsize=0,
     tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"

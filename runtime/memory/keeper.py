@@ -51,13 +51,21 @@ class ScopeState:
 
 
 class Keeper:
-    """Keeps `catalog` in step with `roots`; `scopes` is what is known of each."""
+    """Keeps `catalog` in step with `roots`; `scopes` is what is known of each; `caught_up` follows each step."""
 
-    def __init__(self, roots: Sequence[Root], catalog: Catalog, *, observers: Observers) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Root],
+        catalog: Catalog,
+        *,
+        observers: Observers,
+        caught_up: Callable[[], None] = lambda: None,
+    ) -> None:
         self.scopes = tuple(ScopeState(root) for root in roots)
         self.first = anyio.Event()
         self._catalog = catalog
         self._observers = observers
+        self._caught_up = caught_up
         self._scan_limiter = CapacityLimiter(1)
         self._files_limiter = CapacityLimiter(1)
         self._syncing = anyio.Lock()
@@ -112,6 +120,7 @@ class Keeper:
             if self._catalog.doubtful:  # it broke under the scan: now it is made anew
                 await self._sync_scopes()
             self.first.set()
+            self._caught_up()
             # The scan may have put what it had read before in the place of what was read meanwhile.
             for root, relatives in self._read_during_scan.items():
                 self.request_files(root, frozenset(relatives))
@@ -176,6 +185,7 @@ class Keeper:
         read = partial(sync_files, self._catalog, scope.root, sorted(relatives))
         try:
             scope.notes = await to_thread.run_sync(read, limiter=self._files_limiter)
+            self._caught_up()
         except StoreUnavailableError as error:
             self._catalog.doubt(error.__cause__)
             self.request_scan()

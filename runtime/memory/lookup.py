@@ -25,7 +25,7 @@ from recallscope.runtime.memory.rank import RELATED, Field, Term, terms, thresho
 from recallscope.runtime.memory.scopes import NoteFile, Root
 from recallscope.runtime.memory.search import Dropped, Found, Hit, LeftOut, Part, Source
 from recallscope.runtime.memory.store import read_bytes
-from recallscope.runtime.memory.tokens import QueryToken
+from recallscope.runtime.memory.tokens import LITTLE, QueryToken
 from recallscope.runtime.messages import NoteVersion
 
 __all__ = ["CANDIDATES", "FAST", "LEXICAL", "RESERVE", "Lookup", "is_current", "load_notes"]
@@ -36,7 +36,7 @@ CANDIDATES = 200
 RESERVE = 120
 LEFT_OUT = 10
 
-POSTINGS = 4_000
+POSTINGS = 3_000
 """How many postings one search may read: about half a microsecond each."""
 
 _FETCHED = 60
@@ -114,11 +114,39 @@ class Lookup:
                 connection.execute("BEGIN")  # one state of the catalog, and one lock instead of fifty
                 connection.verify((number, root.path) for number, root in self.roots.items())
                 words, matches = self._match(connection, tokens)
-                return self._rank(connection, words, matches, threshold(tokens))
+                found = self._rank(connection, words, matches, threshold(tokens))
             finally:
                 self._connection = None
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+        return replace(found, asked=frozenset(token.text for token in tokens if token.weight > LITTLE))
+
+    def resolve(self, generation: int, likeness: Mapping[int, float]) -> tuple[tuple[Hit, ...], tuple[LeftOut, ...]]:
+        """Return the notes with these numbers as hits of the vectors, best first, and those left out whatever it is.
+
+        Numbers of another catalog (`generation`) give nothing.
+
+        Raises:
+            StoreUnavailableError: the catalog cannot be read.
+        """
+        with self.catalog.readers.borrow() as connection:
+            if connection.generation != generation:
+                return (), ()
+            heads = self.catalog.heads(connection, list(likeness), self.roots)
+            dropped = self._dropped(connection, heads)
+            scored = [
+                _Scored(
+                    number,
+                    head.note,
+                    round(likeness[number], 4),
+                    (Part(Source.VECTORS, round(likeness[number], 4)),),
+                    Dropped.SUPERSEDED if head.note.superseded_by is not None else dropped.get(number),
+                )
+                for number, head in heads.items()
+            ]
+            scored.sort(key=_order)
+            kept = self._with_bodies(connection, [one for one in scored if one.why is None])
+        return kept, tuple(LeftOut(one.hit, one.why) for one in scored if one.why is not None)
 
     def _match(self, connection: Reader, tokens: Sequence[QueryToken]) -> tuple[tuple[Term, ...], _Matches]:
         matches = _Matches()

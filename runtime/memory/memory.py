@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import CapacityLimiter, to_thread
 
 from recallscope.runtime.errors import StoreUnavailableError
+from recallscope.runtime.events import OpId
 from recallscope.runtime.memory.catalog import Catalog
 from recallscope.runtime.memory.edit import Editor
 from recallscope.runtime.memory.keeper import Keeper
@@ -28,6 +30,9 @@ from recallscope.runtime.memory.sync import FolderUnavailableError
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.terms import ScopeName
+
+if TYPE_CHECKING:
+    from recallscope.runtime.memory.vectors import Vectors
 
 __all__ = ["Memory", "MemoryStatistics", "ScopeStatistics", "open_memory"]
 
@@ -67,9 +72,13 @@ class Memory:
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
         limiter: CapacityLimiter | None = None,
+        vectors: "Vectors | None" = None,
     ) -> None:
         self._catalog = catalog
-        self._keeper = Keeper(roots.roots, catalog, observers=observers)
+        self.vectors = vectors
+        if vectors is not None:
+            vectors.attach(catalog, self._numbered)
+        self._keeper = Keeper(roots.roots, catalog, observers=observers, caught_up=self._caught_up)
         self._scopes = self._keeper.scopes
         self._limiter = limiter or CapacityLimiter(SEARCHES_AT_ONCE)
         self.edit = Editor(
@@ -93,13 +102,20 @@ class Memory:
         return tuple(skip for scope in self._scopes for skip in scope.skipped)
 
     async def search(
-        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+        self,
+        query: str,
+        *,
+        exclude: frozenset[NoteVersion],
+        recent_tools: Sequence[str],
+        within: float | None = None,
+        op: OpId | None = None,
     ) -> Found:
         """Search for `query`, leaving out the versions in `exclude` and usage notes about `recent_tools`.
 
         After `within` seconds (None: no limit), the wait for a free thread included, the query is interrupted and what
         it has is returned, marked `partial`. Cancelling interrupts the query in its thread. Before the first sync has
-        ended this answers from what the catalog holds by then.
+        ended this answers from what the catalog holds by then. `op` is the recall that a question for the query's
+        vector belongs to.
 
         Raises:
             StoreUnavailableError: memory could not be read; unavailable is not empty.
@@ -114,8 +130,18 @@ class Memory:
         )
         if not lookup.roots:
             return Found()
-        try:
+
+        async def words() -> Found:
             return await to_thread.run_sync(_run, lookup, until, limiter=self._limiter, abandon_on_cancel=True)
+
+        try:
+            if self.vectors is None or not self.vectors.ready or not query.strip():
+                return await words()
+            from recallscope.runtime.memory.semantic import search_with_vectors  # noqa: PLC0415 - it imports numpy
+
+            return await search_with_vectors(
+                words, self.vectors, lookup, within=within, limiter=self._limiter, parent=op
+            )
         except StoreUnavailableError as error:
             self._unreadable(error)
             raise
@@ -235,6 +261,11 @@ class Memory:
                 state.notes = notes
         if notes is None:
             self.request_sync()
+        self._caught_up()
+
+    def _caught_up(self) -> None:
+        if self.vectors is not None:
+            self.vectors.request()
 
 
 def _run(lookup: Lookup, until: float | None) -> Found:
@@ -253,6 +284,7 @@ async def open_memory(
     clock: Callable[[], float] = time.time,
     limiter: CapacityLimiter | None = None,
     watch: bool = False,
+    vectors: "Vectors | None" = None,
 ) -> AsyncGenerator[Memory, None]:
     """Open memory and keep it in step with its files for the length of the block.
 
@@ -260,18 +292,29 @@ async def open_memory(
     catalog is a temporary file and a warning says so. `read_only` refuses every write to notes. `clock` gives seconds
     since 1970 for the times in notes. `limiter` holds how many searches run at once. `watch`: notices of
     the file system make edits of others recallable within a second; without it they wait for the next scan.
+    `vectors`: a second source of the search, whose vectors are made in the background.
     """
     catalog = Catalog(catalog_path or default_catalog_path(roots))
     with closing(catalog):
         rebuilt = False
         with suppress(StoreUnavailableError):  # said by `start`, and tried again by every sync
             rebuilt = await to_thread.run_sync(catalog.open_or_bypass)
-        memory = Memory(roots, catalog, observers=observers, read_only=read_only, clock=clock, limiter=limiter)
+        memory = Memory(
+            roots,
+            catalog,
+            observers=observers,
+            read_only=read_only,
+            clock=clock,
+            limiter=limiter,
+            vectors=vectors,
+        )
         await memory.start(rebuilt=rebuilt)
         failure: BaseException | None = None
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(partial(memory.keep_in_step, watch=watch), name="memory sync")
+                if vectors is not None:
+                    tasks.start_soon(vectors.keep_filled, name="memory vectors")
                 try:
                     yield memory
                 except BaseException as error:

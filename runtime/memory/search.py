@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Protocol
 
+from recallscope.runtime.events import OpId
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.rank import Field
 from recallscope.runtime.messages import NoteVersion
@@ -95,11 +96,18 @@ class Searchable(Protocol):
         ...
 
     async def search(
-        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+        self,
+        query: str,
+        *,
+        exclude: frozenset[NoteVersion],
+        recent_tools: Sequence[str],
+        within: float | None = None,
+        op: OpId | None = None,
     ) -> Found:
         """Search for `query`, leaving out the versions in `exclude`.
 
         After `within` seconds (None: no limit), the wait for a free thread included, it returns what it has, `partial`.
+        `op` is the recall that searches: what a source asks of a model belongs to it.
 
         Raises:
             StoreUnavailableError: memory could not be read; unavailable is not empty.

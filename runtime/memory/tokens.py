@@ -19,7 +19,7 @@ import snowballstemmer
 
 from recallscope.runtime.memory.words import ALIASES, EVERYDAY, FUNCTION_WORDS, GRAMMAR_GRAMS
 
-__all__ = ["TOKENS_VERSION", "QueryToken", "Tokens"]
+__all__ = ["LITTLE", "TOKENS_VERSION", "QueryToken", "Tokens"]
 
 TOKENS_VERSION = f"2 unicode {unicodedata.unidata_version} {sorted(GRAMMAR_GRAMS)} {sorted(ALIASES)} " + " ".join(
     f"{language} {sorted(words)}" for language, words in FUNCTION_WORDS.items()

@@ -162,7 +162,11 @@ class Recaller:
         self, recall: PendingRecall, memory: Searchable, query: str, recent_tools: Sequence[str]
     ) -> None:
         searched = memory.search(
-            query, exclude=recall.handle.surfaced, recent_tools=recent_tools, within=self.policy.search_limit
+            query,
+            exclude=recall.handle.surfaced,
+            recent_tools=recent_tools,
+            within=self.policy.search_limit,
+            op=recall.op,
         )
         found = await outcome_of(searched)
         if isinstance(found, Exception):

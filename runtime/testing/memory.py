@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 
 from recallscope.runtime.errors import StoreUnavailableError
+from recallscope.runtime.events import OpId
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.search import Found, Hit
 from recallscope.runtime.messages import NoteVersion
@@ -64,7 +65,13 @@ class FakeMemory:
         return len({note.id for note in (*self.fast, *self.candidates)})
 
     async def search(
-        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+        self,
+        query: str,
+        *,
+        exclude: frozenset[NoteVersion],
+        recent_tools: Sequence[str],
+        within: float | None = None,
+        op: OpId | None = None,
     ) -> Found:
         """Answer after the delay, whatever `within` says: like a disk that does not answer."""
         self.calls.append(SearchCall(query, exclude, tuple(recent_tools), within))

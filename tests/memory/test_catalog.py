@@ -146,7 +146,9 @@ def test_roots_in_one_catalog_do_not_see_each_other(tmp_path: Path) -> None:
         my_root = Root(ScopeName.PROJECT, Path("/mine"))
         mine, theirs = catalog.root_id(my_root.path), catalog.root_id(Path("/theirs"))
         put(catalog, theirs, note("a.md", "canary deploys"))
-        assert find(catalog, mine, "canary deploys", my_root) == Found(threshold=0.7)
+        assert find(catalog, mine, "canary deploys", my_root) == Found(
+            threshold=0.7, asked=frozenset({"canari", "deploy"})
+        )
         put(catalog, mine, note("b.md", "canary deploys"))
         assert [hit.note.relative for hit in find(catalog, mine, "canary", my_root).fast] == ["b.md"]
 

@@ -46,7 +46,13 @@ class StubbornMemory(FakeMemory):
     """A memory whose search does not care for cancellation."""
 
     async def search(
-        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+        self,
+        query: str,
+        *,
+        exclude: frozenset[NoteVersion],
+        recent_tools: Sequence[str],
+        within: float | None = None,
+        op: OpId | None = None,
     ) -> Found:
         """Answer after the delay, whatever happens."""
         with anyio.CancelScope(shield=True):

@@ -58,10 +58,16 @@ class BrokenMemory(FakeMemory):
     fault: Exception = RuntimeError("a bug")
 
     async def search(
-        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+        self,
+        query: str,
+        *,
+        exclude: frozenset[NoteVersion],
+        recent_tools: Sequence[str],
+        within: float | None = None,
+        op: OpId | None = None,
     ) -> Found:
         """Search, or fail."""
-        found = await super().search(query, exclude=exclude, recent_tools=recent_tools, within=within)
+        found = await super().search(query, exclude=exclude, recent_tools=recent_tools, within=within, op=op)
         if self.broken == "search":
             raise self.fault
         return found

@@ -39,10 +39,16 @@ class CertainMemory(FakeMemory):
     """A memory that finds one note, asked for by its title."""
 
     async def search(
-        self, query: str, *, exclude: frozenset[NoteVersion], recent_tools: Sequence[str], within: float | None = None
+        self,
+        query: str,
+        *,
+        exclude: frozenset[NoteVersion],
+        recent_tools: Sequence[str],
+        within: float | None = None,
+        op: OpId | None = None,
     ) -> Found:
         """Find it."""
-        await super().search(query, exclude=exclude, recent_tools=recent_tools, within=within)
+        await super().search(query, exclude=exclude, recent_tools=recent_tools, within=within, op=op)
         return CERTAIN
 
 
