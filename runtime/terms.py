@@ -281,6 +281,7 @@ class ScopeName(StrEnum):
     """Where a note lives."""
 
     PROJECT = "project"
+    TEAM = "team"
     USER = "user"
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,6 +34,7 @@ from recallscope.runtime.observe import Observer, Observers
 from recallscope.runtime.recall.fence import EXPLANATION
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.recall.policy import PolicySplit
+from recallscope.runtime.terms import ScopeName
 from recallscope.telemetry.sdk import Telemetry, TelemetrySettings
 
 __all__ = ["Models", "memory_roots", "observers_of", "open_agent", "open_models", "telemetry_settings"]
@@ -115,11 +116,46 @@ def observers_of(telemetry: Telemetry, front_end: str, also: Iterable[Observer] 
 
 
 def memory_roots(settings: Settings) -> MemoryRoots:
-    """Return where the notes of this workspace and of this person lie."""
-    roots = MemoryRoots.below(settings.memory.base_dir, settings.session.workspace)
-    if settings.memory.project_dir is None:
-        return roots
-    return MemoryRoots(project=settings.memory.project_dir, user=roots.user, base=settings.memory.project_dir)
+    """Return where the notes of this workspace, of the team and of this person lie.
+
+    Raises:
+        ConfigError: a folder for everybody together with a tenant, or a team's folder that another scope holds as well.
+    """
+    memory = settings.memory
+    if memory.tenant is not None:
+        for key, shared in (("memory.project_dir", memory.project_dir), ("memory.team_dir", memory.team_dir)):
+            if shared is not None:
+                raise ConfigError(
+                    key=key,
+                    value=str(shared),
+                    allowed="every tenant would read this folder; leave it empty, or memory.tenant",
+                    source=settings.source(key),
+                )
+    roots = MemoryRoots.below(
+        memory.base_dir,
+        settings.session.workspace,
+        by=memory.project_key.value,
+        tenant=memory.tenant,
+        team=memory.team_dir,
+    )
+    if memory.project_dir is not None:
+        roots = replace(roots, project=memory.project_dir, base=memory.project_dir)
+    _refuse_double_notes(roots, settings)
+    return roots
+
+
+def _refuse_double_notes(roots: MemoryRoots, settings: Settings) -> None:
+    team = next((root.path for root in roots.roots if root.scope is ScopeName.TEAM), None)
+    for other in roots.roots:
+        if team is None or other.scope is ScopeName.TEAM:
+            continue
+        if team.is_relative_to(other.path) or other.path.is_relative_to(team):
+            raise ConfigError(
+                key="memory.team_dir",
+                value=str(team),
+                allowed=f"a folder apart from that of scope {other.scope} ({other.path}), else notes would be found twice",
+                source=settings.source("memory.team_dir"),
+            )
 
 
 @asynccontextmanager

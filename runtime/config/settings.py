@@ -26,6 +26,7 @@ from recallscope.runtime.config.kinds import (
     Kind,
     Secret,
     choice,
+    number,
     optional_whole,
     seconds,
     whole,
@@ -39,6 +40,7 @@ __all__ = [
     "MemorySettings",
     "Metrics",
     "ModelSettings",
+    "ProjectKey",
     "RecallSettings",
     "Selector",
     "SessionSettings",
@@ -97,6 +99,14 @@ class Metrics(StrEnum):
     OFF = "off"
 
 
+@unique
+class ProjectKey(StrEnum):
+    """What a project is known by: the nearest folder with a `.git` entry, or the workspace itself."""
+
+    GIT_ROOT = "git-root"
+    WORKSPACE = "workspace"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """The models and how they are asked."""
@@ -110,6 +120,13 @@ class ModelSettings:
     small_base_url: str | None = _key(URL, "", "where the small model is served; empty: where the main one is")
     small_api_key: Secret | None = _key(
         SECRET, "", "the credential for the small model; empty: the main one's, if both are served by the same host"
+    )
+    embedding: str | None = _key(
+        OPTIONAL_TEXT, "", "the model whose vectors find notes without a shared word; empty: none (extra: semantic)"
+    )
+    embedding_base_url: str | None = _key(URL, "", "where that model is served; empty: where the main one is")
+    embedding_api_key: Secret | None = _key(
+        SECRET, "", "the credential for that model; empty: the main one's, if both are served by the same host"
     )
     stream: bool = _key(SWITCH, "true", "ask for streamed answers")
     attempts: int = _key(whole(1, 20), "4", "how often one send is tried at most")
@@ -129,6 +146,15 @@ class MemorySettings:
     project_dir: Path | None = _key(
         OPTIONAL_FOLDER, "", "the project's memory folder; empty: below base_dir, by the workspace"
     )
+    project_key: ProjectKey = _key(
+        choice(ProjectKey), "git-root", "what tells projects apart: the folder with .git, or the workspace itself"
+    )
+    team_dir: Path | None = _key(
+        OPTIONAL_FOLDER, "", "a folder of notes that a team shares, in the repository or on a mount; empty: none"
+    )
+    tenant: str | None = _key(
+        OPTIONAL_TEXT, "", "whose memory it is where one service serves many: all of it below base_dir/tenants/"
+    )
     cache_dir: Path = _key(
         FOLDER, _below("XDG_CACHE_HOME", "~/.cache", "recallscope"), "the folder of the catalog, on a local disk"
     )
@@ -144,6 +170,9 @@ class RecallSettings:
     budget_notes: int = _key(whole(0, 100), "5", "the most notes that one turn receives")
     budget_characters: int = _key(whole(0, 1_000_000), "8000", "the most characters of notes that one turn receives")
     selector: Selector = _key(choice(Selector), "model", "who chooses the refined notes; none: the words alone")
+    vector_threshold: float = _key(
+        number(-1, 1), "0.5", "the least likeness (cosine) of a note that its vector alone delivers"
+    )
     selector_safety_seconds: float = _key(seconds(0.1, 600), "30", "the end of a selection that nobody waits for")
 
 

@@ -1,14 +1,15 @@
 """Where notes live: base directory, project key, the roots of the scopes, and the safe enumeration of a root."""
 
+import contextlib
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recallscope.runtime.errors import MemoryWriteError
+from recallscope.runtime.errors import MemoryWriteError, StoreUnavailableError
 from recallscope.runtime.memory.catalog_schema import SCHEMA
 from recallscope.runtime.terms import ScopeName
 
@@ -26,11 +27,16 @@ __all__ = [
     "default_cache",
     "is_note_path",
     "list_notes",
+    "open_folder",
     "project_key",
+    "tenant_key",
 ]
 
 INDEX_NAME = "MEMORY.md"
 """The generated index of a root; never a note."""
+
+TENANTS = "tenants"
+"""The folder below a base directory that holds one folder for each tenant."""
 
 MAX_DEPTH = 16
 """How many folders deep below a root notes may lie."""
@@ -46,26 +52,62 @@ class Root:
     scope: ScopeName
     path: Path
 
+    @property
+    def is_in_place(self) -> bool:
+        """Say whether the path still leads where it did when its links were followed: none of its folders is a link."""
+        return os.path.realpath(self.path) == str(self.path)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRoots:
-    """The memory that one engine works with. `base` names the catalog that it shares with other projects."""
+    """The memory that one engine works with. `base` names the catalog that it shares with other projects.
+
+    `team` is a folder that a team shares, in a repository or on a mount; nothing is written there unless a caller names
+    that scope. `confine`: no root may lead out of this folder, not by a symbolic link either.
+    """
 
     project: Path | None = None
+    team: Path | None = None
     user: Path | None = None
     base: Path | None = None
+    confine: Path | None = None
 
     @classmethod
-    def below(cls, base: Path, workspace: Path, *, by: str = "git-root") -> "MemoryRoots":
-        """Return the roots of `workspace` below `base`; `by` is `git-root` or `workspace` (see `project_key`)."""
+    def below(
+        cls, base: Path, workspace: Path, *, by: str = "git-root", tenant: str | None = None, team: Path | None = None
+    ) -> "MemoryRoots":
+        """Return the roots of `workspace` below `base`; `by` is `git-root` or `workspace` (see `project_key`).
+
+        With a `tenant` all of them, and the catalog's name, lie below `base/tenants/<tenant_key>`; `team` is one folder
+        for everybody and is not for tenants.
+
+        Raises:
+            ValueError: an empty tenant, or a tenant with a team.
+        """
+        confine = None
+        if tenant is not None:
+            if team is not None:
+                raise ValueError("a team's folder would be read by every tenant; give one of the two")
+            confine = base = base.expanduser().resolve() / TENANTS / tenant_key(tenant)
         project = base / "projects" / project_key(workspace, by=by) / "memory"
-        return cls(project=project, user=base / "memory", base=base)
+        return cls(project=project, team=team, user=base / "memory", base=base, confine=confine)
 
     @property
     def roots(self) -> tuple[Root, ...]:
-        """Return the roots, absolute and with the links in their own paths followed, project first."""
-        found = ((ScopeName.PROJECT, self.project), (ScopeName.USER, self.user))
-        return tuple(Root(scope, path.expanduser().resolve()) for scope, path in found if path is not None)
+        """Return the roots, absolute and with the links in their own paths followed: project, team, user.
+
+        Raises:
+            StoreUnavailableError: a root leads out of `confine`.
+        """
+        found = ((ScopeName.PROJECT, self.project), (ScopeName.TEAM, self.team), (ScopeName.USER, self.user))
+        roots = tuple(Root(scope, path.expanduser().resolve()) for scope, path in found if path is not None)
+        for root in roots:
+            if self.confine is not None and not root.path.is_relative_to(self.confine):
+                raise StoreUnavailableError(
+                    f"the memory folder of scope {root.scope} leads to {root.path}, out of {self.confine}, which holds "
+                    "all of this tenant; remove the symbolic link"
+                )
+        return roots
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +178,33 @@ def catalog_path(roots: MemoryRoots, cache: Path | None = None) -> Path:
 def project_key(workspace: Path, *, by: str = "git-root") -> str:
     """Return the folder name that stands for the project of `workspace`.
 
-    It is the path of the nearest directory with a `.git` entry (of `workspace` itself where there is none, or with
-    `by="workspace"`), other characters than letters and digits turned into `-`, and a hash of the path, so that
-    directories that differ in punctuation alone do not share their memory.
+    It is the path of the nearest directory with a `.git` entry, file or folder (a worktree and a submodule are projects
+    of their own), or of `workspace` itself where there is none or with `by="workspace"`: links followed, other
+    characters than letters and digits turned into `-`, and a hash, so that directories that differ in punctuation alone
+    do not share their memory.
     """
     path = workspace.expanduser().resolve()
     if by == "git-root":
-        path = next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), path)
+        # Not Path.exists: a parent that may not be looked into has no entry that counts.
+        path = next((folder for folder in (path, *path.parents) if os.path.exists(folder / ".git")), path)  # noqa: PTH110
     readable = re.sub(r"[^0-9A-Za-z]+", "-", str(path)).strip("-")[-80:]
     return f"{readable}-{hashlib.blake2b(os.fsencode(path), digest_size=4).hexdigest()}"
+
+
+def tenant_key(tenant: str) -> str:
+    """Return the folder name that stands for `tenant`: lower-case ASCII, safe on every file system.
+
+    Two tenants have the same folder if and only if they are the same text, character by character: the name ends with
+    a hash of it (128 bits). What stands before the hash is for people.
+
+    Raises:
+        ValueError: the text is empty.
+    """
+    if not tenant:
+        raise ValueError("a tenant has a name; for a memory without tenants give none")
+    readable = re.sub(r"[^0-9a-z]+", "-", tenant[:200].lower()).strip("-")[:40].strip("-")
+    digest = hashlib.blake2b(tenant.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return f"{readable}-{digest}" if readable else digest
 
 
 def list_notes(root: Path) -> Listing:
@@ -164,7 +224,7 @@ def list_notes(root: Path) -> Listing:
     while pending:
         folder, depth = pending.pop()
         try:
-            with os.scandir(root / folder) as entries:
+            with open_folder(root, folder) as descriptor, os.scandir(descriptor) as entries:
                 for entry in entries:
                     if not entry.name.startswith("."):
                         pending.extend((below, depth + 1) for below in _take(entry, folder, root, files, skipped))
@@ -180,6 +240,27 @@ def list_notes(root: Path) -> Listing:
             pending = [(path, level) for path, level in pending if level <= MAX_DEPTH]
             skipped.extend(Skipped(path, f"it lies more than {MAX_DEPTH} folders deep") for path in deeper)
     return Listing(files, tuple(sorted(skipped, key=lambda skip: skip.path)), tuple(unlisted))
+
+
+@contextlib.contextmanager
+def open_folder(root: Path, folder: str) -> Generator[int, None, None]:
+    """Open `folder` (forward slashes, empty for the root itself) below `root` and never leave the root on the way.
+
+    Every folder is opened from the one before: one that is replaced by a symbolic link meanwhile is an error.
+
+    Raises:
+        OSError: a part is missing, no folder, or a symbolic link.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptor = os.open(root, flags)
+    try:
+        for part in folder.split("/") if folder else ():
+            below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def is_note_path(relative: str) -> bool:
@@ -212,7 +293,7 @@ def _take(
         return
     try:
         if entry.is_symlink():
-            if _leaves(Path(entry.path), root):
+            if _leaves(root / relative, root):
                 skipped.append(Skipped(relative, "it is a symbolic link that leaves the memory folder"))
         elif entry.is_dir(follow_symlinks=False):
             yield relative
@@ -239,7 +320,8 @@ def confined(root: Path, relative: str) -> Path:
     """Return the path of the note `relative` below `root`, made sure that a write there stays below it.
 
     Raises:
-        MemoryWriteError: absolute, with `..`, hidden, no `.md`, the index itself, or through a symbolic link.
+        MemoryWriteError: absolute, with `..`, hidden, no `.md`, the index itself, or through a symbolic link; or one of
+            the root's own folders was replaced by a link.
     """
     parts = relative.split("/")
     problem = None
@@ -255,6 +337,12 @@ def confined(root: Path, relative: str) -> Path:
         problem = "its name is too long or too deep"
     if problem is not None:
         raise MemoryWriteError(path=relative, problem=problem, remedy="give a path such as project/some-fact.md")
+    if os.path.realpath(root) != str(root):
+        raise MemoryWriteError(
+            path=relative,
+            problem=f"a folder above {root.name} was replaced by a symbolic link since memory was opened",
+            remedy="open memory again",
+        )
     path = root
     for part in parts:
         path /= part

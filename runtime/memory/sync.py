@@ -46,6 +46,8 @@ def sync_root(catalog: Catalog, root: Root, *, stopped: Callable[[], bool] = lam
     """
     number = catalog.root_id(root.path)
     notes, skipped = catalog.seen(number)
+    if not root.is_in_place:
+        raise FolderUnavailableError(f"a folder above the memory folder {root.path} was replaced by a symbolic link")
     try:
         listing = list_notes(root.path)
     except OSError as error:
