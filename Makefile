@@ -16,12 +16,13 @@ PROJECT := .editable/.installed
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test test-real test-real-prometheus prometheus check bench clean requirements
+.PHONY: help demo test test-real test-real-prometheus prometheus check bench soak clean requirements
 
 help:
 	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
 	@echo "make test          all tests that need Python only"
 	@echo "make test-real     tests on real outside programs and package registries"
+	@echo "make soak          memory under change by two processes, for SECONDS=600 (SEED=1 makes the same changes again)"
 	@echo "make check         ruff, mypy, pyright and the import contracts"
 	@echo "make bench         the benchmarks, as ratios within one run"
 	@echo "make docs          write the generated parts of docs/*.md anew"
@@ -47,6 +48,10 @@ prometheus:
 
 bench: $(PROJECT) $(TEST)
 	@$(BIN)/python tests/bench/run.py
+
+SECONDS ?= 600
+soak: $(PROJECT) $(TEST)
+	@$(BIN)/python tests/e2e/soak.py $(SECONDS) $(SEED)
 
 check: $(PROJECT) $(CHECK)
 	@echo "ruff: rules"
