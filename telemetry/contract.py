@@ -31,6 +31,11 @@ SPAN_ATTRIBUTES: Final[dict[str, tuple[str, ...]]] = {
         *(names.USAGE_OUTPUT, names.USAGE_CACHE_READ, names.RESPONSE_MODEL, names.RESPONSE_ID),
         *(names.RESPONSE_FINISH_REASONS, *_WORK),
     ),
+    names.EMBEDDINGS: (
+        *(names.OPERATION_NAME, names.PROVIDER_NAME, names.REQUEST_MODEL, names.SERVER_ADDRESS, names.SERVER_PORT),
+        *(names.CONVERSATION_ID, names.PURPOSE, names.SEND_ATTEMPTS, names.SEND_NOTES, names.USAGE_INPUT),
+        *(names.RESPONSE_MODEL, *_WORK),
+    ),
     names.EXECUTE_TOOL: (
         *(names.OPERATION_NAME, names.TOOL_NAME, names.TOOL_CALL_ID, names.TOOL_TYPE, names.TOOL_CHARACTERS),
         *(names.TOOL_IS_ERROR, *_WORK),

@@ -52,6 +52,7 @@ from recallscope.telemetry.instruments import (
     observe_gauge,
     observe_up_down,
 )
+from recallscope.telemetry.span_attributes import call_operation
 from recallscope.telemetry.span_table import NO_SPAN
 from recallscope.telemetry.spans import WAIT_TOLERANCE_SECONDS
 
@@ -291,7 +292,7 @@ class MetricObserver:
         if call is None:
             return
         context = self._context_of(event.op)
-        labels = (names.CHAT, call.provider, call.model, call.address, call.port, call.purpose.value)
+        labels = (call_operation(call), call.provider, call.model, call.address, call.port, call.purpose.value)
         self._inference.record(event.at - call.at, (*labels, event.status.value, _error_type(event)), context)
         if call.streamed and event.first_chunk is not None:
             self._first_chunk.record(event.first_chunk, labels, context)

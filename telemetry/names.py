@@ -92,6 +92,7 @@ ERROR_OTHER: Final = "_OTHER"
 # Operations of the conventions, and the spans that they name
 
 CHAT: Final = "chat"
+EMBEDDINGS: Final = "embeddings"
 EXECUTE_TOOL: Final = "execute_tool"
 INVOKE_AGENT: Final = "invoke_agent"
 SEARCH_MEMORY: Final = "search_memory"
@@ -363,7 +364,7 @@ SPAN_EVENTS: Final = tuple(value for key, value in list(globals().items()) if ke
 """Every span event."""
 
 SPANS: Final = (
-    *(INVOKE_AGENT, SEARCH_MEMORY, CHAT, EXECUTE_TOOL),
+    *(INVOKE_AGENT, SEARCH_MEMORY, CHAT, EMBEDDINGS, EXECUTE_TOOL),
     *(CREATE_MEMORY, UPDATE_MEMORY, DELETE_MEMORY, TURN_MARK),
 )
 """Every span, by the first word of its name."""

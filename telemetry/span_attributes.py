@@ -10,6 +10,7 @@ from recallscope.runtime.events import (
     ModelAttemptFailed,
     ModelCallFinished,
     ModelCallStarted,
+    Purpose,
     RecallBegun,
     RecallClosed,
     RecallDelivered,
@@ -24,7 +25,7 @@ from recallscope.runtime.events import (
 )
 from recallscope.telemetry import names
 
-__all__ = ["MEMORY_OPERATIONS", "Attributes"]
+__all__ = ["MEMORY_OPERATIONS", "Attributes", "call_operation"]
 
 Attributes = dict[str, AttributeValue]
 
@@ -99,10 +100,15 @@ def recall_end(event: RecallClosed, withdrawn: int) -> Attributes:
     )
 
 
+def call_operation(event: ModelCallStarted) -> str:
+    """Return what the conventions call a request to a model: texts in, vectors out is `embeddings`."""
+    return names.EMBEDDINGS if event.purpose is Purpose.EMBEDDING else names.CHAT
+
+
 def call_start(event: ModelCallStarted, session: str | None) -> Attributes:
     """Say what a model is asked, and where."""
     attributes: Attributes = {
-        names.OPERATION_NAME: names.CHAT,
+        names.OPERATION_NAME: call_operation(event),
         names.PROVIDER_NAME: event.provider,
         names.REQUEST_MODEL: event.model,
         names.SERVER_ADDRESS: event.address,

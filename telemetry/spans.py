@@ -264,7 +264,7 @@ class SpanObserver:
         session = self._sessions.get(event.parent) if event.parent is not None else None
         self._table.open(
             event.op,
-            f"{names.CHAT} {event.model}",
+            f"{say.call_operation(event)} {event.model}",
             self._anchor.ns(event.at),
             parent=event.parent,
             kind=SpanKind.CLIENT,

@@ -234,8 +234,11 @@ def lexical_turn(
     not_asked: NotAsked | None = None,
     error: Reason | None = None,
 ) -> list[Event]:
-    """Return the events of a turn whose refined result is what the words found: no selector was asked, or it failed."""
-    turn, recall = (OpId(f"{session}-{number}-{name}") for name in ("turn", "recall"))
+    """Return the events of a turn whose refined result is what the words found: no selector was asked, or it failed.
+
+    The vector of its query was asked for beside the words.
+    """
+    turn, recall, vector = (OpId(f"{session}-{number}-{name}") for name in ("turn", "recall", "vector"))
     return [
         TurnStarted(
             op=turn, at=at, session=session, turn=f"{session}.{number}", agent="main", origin=TurnOrigin.PROMPT,
@@ -244,6 +247,10 @@ def lexical_turn(
         RecallBegun(
             op=recall, at=at, parent=turn, session=session, turn=f"{session}.{number}", policy=_TIERED, ceiling=0.1,
             catalog_notes=42,
+        ),
+        _call(vector, at + 0.001, recall, Purpose.EMBEDDING, streamed=False),
+        ModelCallFinished(
+            op=vector, at=at + 0.003, status=Status.OK, attempts=1, input_tokens=7, response_model="vectors-1"
         ),
         RecallFastResult(op=recall, at=at + 0.004, policy=_TIERED, notes=("n1",), elapsed=0.004, partial=False),
         RecallSettled(

@@ -218,10 +218,12 @@ async def test_a_text_that_the_server_finds_too_much_is_left_alone(
     write("a.md", ROLLOUT)
     write("b.md", CANTEEN)
     refused = Step(status=400, body="too long")
-    async with serve(script(refused, refused, EMBED)) as server:
-        async with opened(server, root, catalog_file, events) as memory:
-            assert memory.vectors is not None
-            statistics = memory.vectors.statistics()
+    async with (
+        serve(script(refused, refused, EMBED)) as server,
+        opened(server, root, catalog_file, events) as memory,
+    ):
+        assert memory.vectors is not None
+        statistics = memory.vectors.statistics()
 
     assert (statistics.notes, statistics.lacking) == (1, 1)
     assert len(asked(events, None)) == 3
