@@ -28,6 +28,7 @@ __all__ = [
     "Secret",
     "WrongValueError",
     "choice",
+    "number",
     "optional_whole",
     "seconds",
     "whole",
@@ -203,6 +204,11 @@ def optional_whole(highest: int) -> Kind[int | None]:
 
 def seconds(lowest: float, highest: float) -> Kind[float]:
     """Return the kind of times in seconds from `lowest` to `highest`, both included."""
+    return Kind(f"a number of seconds from {lowest:g} to {highest:g}", number(lowest, highest).read)
+
+
+def number(lowest: float, highest: float) -> Kind[float]:
+    """Return the kind of numbers from `lowest` to `highest`, both included."""
 
     def read(value: object, reading: Reading) -> float:
         if reading.from_text and isinstance(value, str):
@@ -216,4 +222,4 @@ def seconds(lowest: float, highest: float) -> Kind[float]:
             raise WrongValueError
         return float(value)
 
-    return Kind(f"a number of seconds from {lowest:g} to {highest:g}", read)
+    return Kind(f"a number from {lowest:g} to {highest:g}", read)

@@ -260,14 +260,18 @@ def _names_secret(name: str) -> bool:
 
 
 def _fall_back(values: dict[str, Any], sources: dict[str, Source]) -> None:
-    if values["model.small_base_url"] is None:
-        values["model.small_base_url"] = values["model.base_url"]
-        sources["model.small_base_url"] = Source(Origin.KEY, "model.base_url")
-    same = _host(values["model.small_base_url"]) == _host(values["model.base_url"])
-    # A credential goes to the host that it was given for and to no other.
-    if values["model.small_api_key"] is None and same:
-        values["model.small_api_key"] = values["model.api_key"]
-        sources["model.small_api_key"] = Source(Origin.KEY, "model.api_key")
+    for url, key in (
+        ("model.small_base_url", "model.small_api_key"),
+        ("model.embedding_base_url", "model.embedding_api_key"),
+    ):
+        if values[url] is None:
+            values[url] = values["model.base_url"]
+            sources[url] = Source(Origin.KEY, "model.base_url")
+        same = _host(values[url]) == _host(values["model.base_url"])
+        # A credential goes to the host that it was given for and to no other.
+        if values[key] is None and same:
+            values[key] = values["model.api_key"]
+            sources[key] = Source(Origin.KEY, "model.api_key")
 
 
 def _host(url: str | None) -> tuple[str, str] | None:

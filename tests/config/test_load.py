@@ -61,7 +61,7 @@ def test_defaults(cwd: Path, home: Path) -> None:
     assert settings.telemetry.journal_dir == home / ".local" / "state" / "recallscope" / "journal"
     assert settings.session.workspace == cwd
     assert (settings.telemetry.metrics, settings.telemetry.metrics_port) == (Metrics.AUTO, 9464)
-    derived = {"model.small_base_url", "model.small_api_key"}
+    derived = {f"model.{which}_{key}" for which in ("small", "embedding") for key in ("base_url", "api_key")}
     assert {key for key, source in settings.sources.items() if source != Source(Origin.DEFAULT)} == derived
 
 
@@ -169,6 +169,7 @@ def test_the_small_model_falls_back_on_the_main_one(cwd: Path, home: Path) -> No
     assert (settings.model.small_base_url, settings.model.small_api_key) == ("http://h:1/v1", Secret("secret"))
     assert settings.sources["model.small_base_url"] == Source(Origin.KEY, "model.base_url")
     assert settings.sources["model.small_api_key"] == Source(Origin.KEY, "model.api_key")
+    assert (settings.model.embedding_base_url, settings.model.embedding_api_key) == ("http://h:1/v1", Secret("secret"))
 
 
 @pytest.mark.parametrize(
@@ -180,9 +181,11 @@ def test_a_credential_goes_to_no_other_host(cwd: Path, home: Path, small: str, e
         "RECALLSCOPE_MODEL_BASE_URL": "http://h:1/v1",
         "RECALLSCOPE_MODEL_API_KEY": "secret",
         "RECALLSCOPE_MODEL_SMALL_BASE_URL": small,
+        "RECALLSCOPE_MODEL_EMBEDDING_BASE_URL": small,
     }
+    model = _load(cwd, home, environ).model
 
-    assert _load(cwd, home, environ).model.small_api_key == expected
+    assert (model.small_api_key, model.embedding_api_key) == (expected, expected)
 
 
 @pytest.mark.parametrize(
