@@ -153,7 +153,7 @@ def _refuse_double_notes(roots: MemoryRoots, settings: Settings) -> None:
             raise ConfigError(
                 key="memory.team_dir",
                 value=str(team),
-                allowed=f"a folder apart from that of scope {other.scope} ({other.path}), else notes would be found twice",
+                allowed=f"a folder apart from {other.path} (scope {other.scope}), else its notes would be found twice",
                 source=settings.source("memory.team_dir"),
             )
 

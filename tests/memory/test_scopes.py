@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recallscope.runtime.errors import MemoryWriteError
+from recallscope.runtime.errors import MemoryWriteError, NoteError
 from recallscope.runtime.memory.scopes import (
     MemoryRoots,
     Root,
@@ -15,8 +15,10 @@ from recallscope.runtime.memory.scopes import (
     confined,
     default_cache,
     list_notes,
+    open_folder,
     project_key,
 )
+from recallscope.runtime.memory.store import read_bytes
 from recallscope.runtime.terms import ScopeName
 
 
@@ -27,6 +29,31 @@ def test_a_project_is_known_by_its_git_root(tmp_path: Path) -> None:
     below.mkdir(parents=True)
     assert project_key(below) == project_key(tmp_path)
     assert project_key(below, by="workspace") != project_key(tmp_path, by="workspace")
+
+
+def test_a_worktree_and_a_submodule_are_projects_of_their_own(tmp_path: Path) -> None:
+    """Their `.git` is a file; the nearest entry counts, whatever its kind."""
+    (tmp_path / ".git").mkdir()
+    for name in ("worktree", "module"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        (tmp_path / name / ".git").write_text("gitdir: elsewhere\n")
+    keys = [project_key(tmp_path / name / "deep") for name in ("worktree", "module")]
+    assert len({project_key(tmp_path), *keys}) == 3
+    assert keys[0] == project_key(tmp_path / "worktree")
+
+
+def test_a_workspace_is_known_by_where_it_lies_and_not_by_the_link_to_it(tmp_path: Path) -> None:
+    """A linked workspace, one with `..` and one with a slash at its end have the key of the folder itself."""
+    (tmp_path / "App" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "App")
+    ways = [tmp_path / "link", tmp_path / "App" / "sub" / "..", Path(f"{tmp_path}/App/")]
+    assert {project_key(way) for way in ways} == {project_key(tmp_path / "App")}
+
+
+def test_keys_are_apart_where_the_file_system_ignores_case(tmp_path: Path) -> None:
+    """`App` and `app` are two folders here, and their memory does not fall together when it is copied elsewhere."""
+    keys = [project_key(tmp_path / name).lower() for name in ("App", "app")]
+    assert keys[0] != keys[1]
 
 
 def test_keys_of_names_that_differ_in_punctuation_differ(tmp_path: Path) -> None:
@@ -139,6 +166,20 @@ def test_a_write_outside_the_scope_is_refused(root: Path, relative: str) -> None
     """No spelling of a path leads out of the root, or to a file that would not be read as a note."""
     with pytest.raises(MemoryWriteError):
         confined(root, relative)
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_read_is_not_followed(root: Path, tmp_path: Path) -> None:
+    """Every folder is opened from the one before: what is exchanged in between cannot lead out of the root."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "secret.md").write_text("x")
+    (root / "a").mkdir()
+    with open_folder(root, "a"):
+        (root / "a").rename(root / "b")
+    (root / "a").symlink_to(tmp_path / "out")
+    with pytest.raises(NotADirectoryError), open_folder(root, "a"):
+        pass
+    with pytest.raises(NoteError, match="cannot be opened"):
+        read_bytes(root, "a/secret.md")
 
 
 def test_a_write_through_a_link_is_refused(root: Path, tmp_path: Path) -> None:

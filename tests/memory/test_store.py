@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,44 @@ def test_a_note_is_read_with_the_look_of_its_file(tmp_path: Path) -> None:
     assert (file.ctime_ns, file.racy) == (status.st_ctime_ns, True)
 
 
+def test_a_file_that_is_written_to_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    """What is returned was there at one moment; a file that never rests is no note for now."""
+    path = tmp_path / "a.md"
+    path.write_text("one")
+    writes = iter([b"two, longer", b"three, longest of all"])
+
+    def disturbed(descriptor: int, size: int) -> bytes:
+        data = os.read(descriptor, size)
+        if not data and (later := next(writes, None)) is not None:
+            path.write_bytes(later)
+        return data
+
+    assert read_bytes(tmp_path, "a.md", read=disturbed)[0] == b"three, longest of all"
+
+    def restless(descriptor: int, size: int) -> bytes:
+        data = os.read(descriptor, size)
+        with path.open("ab") as stream:
+            stream.write(b"" if data else b"+")
+        return data
+
+    with pytest.raises(NoteError, match="written to while it was read"):
+        read_bytes(tmp_path, "a.md", read=restless)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_whole(tmp_path: Path) -> None:
+    """The file that was opened is read to its end; the new one is another, which the next look finds."""
+    path = tmp_path / "a.md"
+    path.write_text("old")
+
+    def replaced(descriptor: int, size: int) -> bytes:
+        (tmp_path / "new").write_text("newer text")
+        (tmp_path / "new").replace(path)
+        return os.read(descriptor, size)
+
+    data, file = read_bytes(tmp_path, "a.md", read=replaced)
+    assert (data, file.inode == path.stat().st_ino) == (b"old", False)
+
+
 def _note(number: int, title: str = "T") -> Note:
     return Note(
         id=f"project:{number}.md",
@@ -117,6 +156,12 @@ def test_the_index_links_each_note_on_one_line() -> None:
     assert memory_index([_note(0, "A [x]"), _note(1)], 2) == (
         f"{INDEX_MARK}\n- [A (x)](a%20b/0.md) — project\n- [T](a%20b/1.md) — {'d' * 40}\n"
     )
+
+
+def test_the_index_holds_no_line_break_and_no_control_of_a_files_name() -> None:
+    """A name that people may not see on their terminal as it is stands percent-encoded in the link."""
+    odd = replace(_note(1), relative="a\nb \x1b[2J(é🙂).md")
+    assert memory_index([odd], 1).split("\n")[1].startswith("- [T](a%0Ab%20%1B[2J%28é🙂%29.md) — ")
 
 
 @pytest.mark.parametrize("title", ["T", "long " * 60])
