@@ -16,7 +16,7 @@ PROJECT := .editable/.installed
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test test-real test-real-prometheus prometheus check bench soak clean requirements
+.PHONY: help demo test test-real test-real-prometheus prometheus check bench bench-100k bench-engines soak clean requirements
 
 help:
 	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
@@ -25,6 +25,8 @@ help:
 	@echo "make soak          memory under change by two processes, for SECONDS=600 (SEED=1 makes the same changes again)"
 	@echo "make check         ruff, mypy, pyright and the import contracts"
 	@echo "make bench         the benchmarks, as ratios within one run"
+	@echo "make bench-100k    the search alone, at 1,000, 10,000 and 100,000 notes"
+	@echo "make bench-engines full-text engines side by side (SIZES=\"10000 100000\")"
 	@echo "make docs          write the generated parts of docs/*.md anew"
 	@echo "make requirements  write requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)"
 	@echo "make clean         remove .venv and everything else that was made"
@@ -48,6 +50,19 @@ prometheus:
 
 bench: $(PROJECT) $(TEST)
 	@$(BIN)/python tests/bench/run.py
+
+bench-100k: $(PROJECT) $(TEST)
+	@$(BIN)/python tests/bench/search.py 1000 10000 100000
+
+SIZES   ?= 10000
+ENGINES := build/engines
+bench-engines: $(PROJECT) $(TEST) $(ENGINES)/.made
+	@PYTHONPATH=$(ENGINES) $(BIN)/python tests/bench/engines.py $(SIZES)
+
+$(ENGINES)/.made: $(MADE)
+	@echo "installing the engines that are compared"
+	@$(PIP) install --upgrade --target $(ENGINES) tantivy==0.27.0 bm25s==0.3.16
+	@touch $@
 
 SECONDS ?= 600
 soak: $(PROJECT) $(TEST)
