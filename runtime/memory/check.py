@@ -13,6 +13,7 @@ from recallscope.runtime.memory.credentials import find_credentials
 from recallscope.runtime.memory.note import Note, parse
 from recallscope.runtime.memory.scopes import INDEX_NAME, Root, list_notes
 from recallscope.runtime.memory.store import INDEX_MARK, MAX_INDEX_LINES, memory_index, read_bytes
+from recallscope.runtime.terms import ScopeName
 
 __all__ = ["Problem", "ProblemKind", "check_root"]
 
@@ -76,7 +77,7 @@ def check_root(root: Root, *, stopped: Callable[[], bool] = lambda: False) -> tu
             bodies[hashlib.blake2b(" ".join(note.body.split()).encode()).digest()].append(relative)
         notes.append(note)
     problems.extend(_duplicates(bodies))
-    problems.extend(_superseded(notes))
+    problems.extend(_superseded(root, notes))
     problems.extend(_names(listing.files))
     problems.extend(_index(root, notes))
     order = list(ProblemKind)
@@ -103,15 +104,16 @@ def _duplicates(bodies: Mapping[bytes, Sequence[str]]) -> Iterator[Problem]:
             yield Problem(kind=ProblemKind.DUPLICATE, path=other, text=text)
 
 
-def _superseded(notes: Sequence[Note]) -> Iterator[Problem]:
+def _superseded(root: Root, notes: Sequence[Note]) -> Iterator[Problem]:
     known: set[str] = set()
     for note in notes:
         path = PurePosixPath(note.relative)
         known |= {note.id, note.relative, str(path.with_suffix("")), path.name, path.stem, note.title}
     folded = {name.casefold() for name in known}
+    others = {name.value for name in ScopeName if name != root.scope}  # an id there is not looked up
     for note in notes:
         target = note.superseded_by
-        if target is None or "://" in target:
+        if target is None or "://" in target or target.partition(":")[0] in others:
             continue
         own = {note.id, note.relative}
         if target.removeprefix("./").casefold() not in folded:

@@ -37,7 +37,7 @@ def erase_from_catalogs(
     """
     cleaned: list[Path] = []
     problems: list[str] = []
-    for path in dict.fromkeys((own, *sorted(cache.glob("*/catalog*.sqlite3")))):
+    for path in dict.fromkeys((own, *sorted(cache.glob("**/catalog*.sqlite3")))):
         try:
             known = _known(path, root, patience) if path.exists() else _Known.NOT
             if path == own or known is _Known.HERE:

@@ -32,6 +32,9 @@ __all__ += ["archive_writer", "export_notes", "folder_writer", "import_notes"]
 
 _MOST_NAMESAKES = 1_000
 
+_OWN = frozenset({ScopeName.PROJECT, ScopeName.USER})
+"""The scopes to which an export's notes go without being asked."""
+
 Write = Callable[[str, bytes, float], object]
 """Takes a name with forward slashes, the bytes of its file, and its time in seconds since 1970."""
 
@@ -160,8 +163,8 @@ async def import_notes(
 ) -> None:
     """Bring the notes of `source` in and `tell` what became of each.
 
-    `into` is the scope that takes them; without it each goes where the export says, and to `project` where it says
-    nothing. `dry_run` decides and tells the same and writes nothing.
+    `into` is the scope that takes them; without it each goes where the export says (to a scope that others share none
+    does), and to `project` where it says nothing. `dry_run` decides and tells the same and writes nothing.
 
     Raises:
         TransferError: see `packed_notes`.
@@ -197,6 +200,9 @@ class _Importer:
         root = self._roots.get(scope)
         if root is None:
             return Imported(name=packed.name, fate=Fate.REFUSED, why=f"no memory of scope {scope} is configured")
+        if self._into is None and root.scope not in _OWN:
+            why = f"others share the scope {scope}, so it is written to only when it is named: add --scope {scope}"
+            return Imported(name=packed.name, fate=Fate.REFUSED, why=why)
         try:
             place = await to_thread.run_sync(self._place, root, packed)
             if place.fate in {Fate.UNCHANGED, Fate.SKIPPED}:

@@ -14,7 +14,10 @@ from recallscope.runtime.cli.memory.group import MEMORY_COMMANDS
 
 Says = Callable[..., tuple[int, str, str]]
 
-OLD = "---\nname: Old way\ntype: reference\nupdated: 2020-01-02\nsuperseded_by: feedback/canary.md\n---\n\nold"
+OLD = (
+    "---\nname: Old way\nzz: {a: [1, 2.5, 2020-01-01, .nan, null]}\ntype: reference\nupdated: 2020-01-02\n"
+    "superseded_by: feedback/canary.md\n---\n\nold"
+)
 CANARY = "---\nname: Canary first\ntype: feedback\nupdated: 2021-01-02\nkeywords: [canary]\nzz: 1\n---\n\nfive percent"
 
 
@@ -151,7 +154,7 @@ def test_show_as_json_has_every_field(memory_says: Says, notes: Path) -> None:
         "superseded_by": "feedback/canary.md",
         "source": None,
         "evidence": None,
-        "extra": {},
+        "extra": {"zz": {"a": [1, 2.5, "2020-01-01", "nan", None]}},
         "body": "old",
         "file": f"{notes}/old.md",
         "recall": "never delivered, it is superseded by feedback/canary.md",

@@ -27,6 +27,7 @@ def test_a_folder_in_order_has_no_problem(root: Path, write: Write) -> None:
     write("a.md", "---\nname: A\nticket: 42\nmetadata: {type: user}\nsuperseded_by: b\n---\nbody a")
     write("b.md", "# B\nbody b")
     write("c.md", "---\nname: C\nsuperseded_by: https://wiki.example/c\n---\n")
+    write("e.md", "---\nname: E\nsuperseded_by: user:user/e.md\n---\n")
     write("d.md", "---\nname: D\ntitle: D too\n---\n")
     assert checked(root) == []
     assert checked(root / "none") == []

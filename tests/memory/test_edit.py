@@ -111,7 +111,7 @@ async def test_namesakes_get_a_number(opened: Opened) -> None:
         (replace(DRAFT, body="x" * MAX_NOTE_BYTES), "at most"),
         (replace(DRAFT, body="a\0b"), "NUL"),
         (replace(DRAFT, body="half \ud800"), "surrogate"),
-        (replace(DRAFT, body="line\npassword = hunter2Hunter3!"), r"line 11 \(assigned-secret\)"),
+        (replace(DRAFT, body="line\npassword = hunter2Hunter3!"), r"line 11 \(assigned-password\)"),
         (replace(DRAFT, description="ghp_" + "a1B2" * 9), r"line 3 \(github-token\)"),
         (replace(DRAFT, extra={"key": "AKIA" + "IOSFODNN7EXAMPLQ"}), r"\(aws-access-key\)"),
     ],

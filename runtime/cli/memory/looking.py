@@ -10,8 +10,7 @@ import anyio
 import click
 
 from recallscope.runtime.cli.memory.place import Place, json_option, note_named, place_options, read_current
-from recallscope.runtime.cli.memory.printing import day, moment, note_as_json, print_json, print_rows, print_text
-from recallscope.runtime.memory.frontmatter import split
+from recallscope.runtime.cli.memory.printing import day, moment, note_as_json, plain, print_json, print_rows, print_text
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.overview import ScopeOverview
 from recallscope.runtime.memory.search import Found
@@ -97,11 +96,10 @@ def show(context: click.Context, *, name: str, scope: str | None, directory: Pat
     note = anyio.run(read_current, place, known)
     recall = _recall(note, known)
     if as_json:
-        extra = {name: str(value) for name, value in note.extra.items()}
-        print_json(note_as_json(note) | {"extra": extra, "body": note.body, "file": str(note.path), "recall": recall})
+        more = {"extra": plain(note.extra), "body": note.body, "file": str(note.path), "recall": recall}
+        print_json(note_as_json(note) | more)
         return 0
     data, _ = read_bytes(place.root(note.scope).path, note.relative)
-    block, body = split(data.decode(errors="replace"))
     lines = [
         f"id:      {note.id}",
         f"file:    {note.path}",
@@ -111,9 +109,7 @@ def show(context: click.Context, *, name: str, scope: str | None, directory: Pat
         f"recall:  {recall}",
         "",
     ]
-    if block is not None:
-        lines += ["---", block.strip("\n"), "---", ""]
-    print_text("\n".join([*lines, body.strip("\n")]))
+    print_text("\n".join([*lines, data.decode("utf-8-sig", errors="replace").strip("\n")]))
     return 0
 
 

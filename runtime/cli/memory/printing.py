@@ -1,17 +1,18 @@
 """How the commands of `recallscope memory` print: tables in a terminal, lines with tabs elsewhere, JSON where asked."""
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from recallscope.runtime.cli.output import for_stdout, one_line
 from recallscope.runtime.memory.note import Note
 
-__all__ = ["day", "moment", "note_as_json", "print_json", "print_rows", "print_text"]
+__all__ = ["day", "moment", "note_as_json", "plain", "print_json", "print_rows", "print_text"]
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -64,6 +65,21 @@ def note_as_json(note: Note) -> dict[str, Any]:
         "source": str(note.source) if note.source else None,
         "evidence": note.evidence,
     }
+
+
+def plain(value: object) -> Any:
+    """Return a value of a note's front matter as JSON has it; what JSON has not, such as a date, as text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case Mapping():
+            return {str(name): plain(item) for name, item in cast("Mapping[object, object]", value).items()}
+        case list() | tuple():
+            return [plain(item) for item in cast("Sequence[object]", value)]
+        case _:
+            return str(value)
 
 
 def moment(seconds: float | None) -> str | None:
