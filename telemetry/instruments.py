@@ -1,7 +1,7 @@
-"""The instruments of every metric in `names`, made so that one observation costs as little as it can.
+"""The counters and gauges in `names`, made so that one observation costs as little as it can.
 
-Histograms and a few counters go through the SDK with the context of a span, so that they carry exemplars. All other
-counters and the gauges are plain tallies that are read when somebody collects: a turn costs them an addition.
+A few counters go through the SDK with the context of a span, so that they carry exemplars. All others and the gauges
+are plain tallies that are read when somebody collects: a turn costs them an addition. `histograms` has the rest.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,6 @@ from recallscope.telemetry.metric import Metric
 
 __all__ = [
     "ExemplarCounter",
-    "ExemplarHistogram",
     "Labels",
     "Tally",
     "observe_counter",
@@ -23,7 +22,7 @@ __all__ = [
 ]
 
 Labels = tuple[str | int, ...]
-"""The values of a metric's labels, in the order of `Metric.labels`."""
+"""The values of a metric's labels, in the order of `Metric.labels`; an empty string leaves its label out."""
 
 MAX_LABEL_SETS = 2_000
 
@@ -43,23 +42,6 @@ class _Attributes:
             if len(self._sets) < MAX_LABEL_SETS:
                 self._sets[values] = attributes
         return attributes
-
-
-class ExemplarHistogram:
-    """A histogram whose observations carry the span that they belong to."""
-
-    def __init__(self, meter: Meter, metric: Metric) -> None:
-        self._attributes = _Attributes(metric)
-        self._record = meter.create_histogram(
-            metric.name,
-            unit=metric.unit,
-            description=metric.description,
-            explicit_bucket_boundaries_advisory=metric.buckets,
-        ).record
-
-    def record(self, seconds: float, values: Labels, context: Context) -> None:
-        """Record `seconds`, never below zero, under label `values` with the span in `context`."""
-        self._record(max(seconds, 0.0), self._attributes.of(values), context)
 
 
 class ExemplarCounter:

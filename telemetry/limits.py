@@ -3,17 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
-from opentelemetry.sdk.metrics import (
-    AlwaysOffExemplarFilter,
-    AlwaysOnExemplarFilter,
-    ExemplarFilter,
-    TraceBasedExemplarFilter,
-)
 from opentelemetry.sdk.trace import SpanLimits
 
 from recallscope.telemetry.environment import choice, whole
+from recallscope.telemetry.histograms import Exemplars
 
-__all__ = ["ATTRIBUTES", "ATTRIBUTE_LENGTH", "exemplar_filter", "span_limits"]
+__all__ = ["ATTRIBUTES", "ATTRIBUTE_LENGTH", "span_limits", "which_exemplars"]
 
 ATTRIBUTES: Final = 128
 """Attributes of one span, event, link or log record; and events and links of one span."""
@@ -38,13 +33,6 @@ def span_limits(environ: Mapping[str, str]) -> SpanLimits:
     )
 
 
-def exemplar_filter(environ: Mapping[str, str]) -> ExemplarFilter:
-    """Return which measurements may become exemplars: those within a recorded trace unless the variable says else."""
-    known = ("trace_based", "always_on", "always_off")
-    match choice(environ, "OTEL_METRICS_EXEMPLAR_FILTER", known):
-        case "always_on":
-            return AlwaysOnExemplarFilter()
-        case "always_off":
-            return AlwaysOffExemplarFilter()
-        case _:
-            return TraceBasedExemplarFilter()
+def which_exemplars(environ: Mapping[str, str]) -> Exemplars:
+    """Return which measurements may become exemplars: those within a sampled trace unless the variable says else."""
+    return Exemplars(choice(environ, "OTEL_METRICS_EXEMPLAR_FILTER", tuple(Exemplars)))

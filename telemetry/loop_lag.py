@@ -15,7 +15,7 @@ from typing import Any, Final
 import anyio
 import anyio.lowlevel
 
-from recallscope.telemetry.instruments import ExemplarHistogram
+from recallscope.telemetry.histograms import Histogram
 from recallscope.telemetry.span_table import NO_SPAN
 
 __all__ = ["LoopLag"]
@@ -38,7 +38,7 @@ class LoopLag:
 
     def __init__(
         self,
-        histogram: ExemplarHistogram | None,
+        histogram: Histogram | None,
         *,
         hooks: Sequence[Callable[[float], None]] = (),
         now: Callable[[], float] = time.monotonic,

@@ -3,15 +3,14 @@
 import threading
 import time
 from collections.abc import Mapping
-from typing import Final
 
+from opentelemetry.sdk.metrics import Histogram
 from opentelemetry.sdk.metrics.export import (
     AggregationTemporality,
     MetricExporter,
     MetricExportResult,
     MetricsData,
 )
-from opentelemetry.sdk.metrics.view import Aggregation, DefaultAggregation
 
 from recallscope.telemetry import names
 from recallscope.telemetry.flow import Flow
@@ -56,33 +55,25 @@ class MetricFlow:
 
 
 class Preference:
-    """How an exporter wants its metrics: sums since the start or since the last export, and which histograms."""
+    """How an exporter wants its metrics: each instrument's since the start, or since the last export."""
 
-    def __init__(
-        self,
-        temporality: Mapping[type, AggregationTemporality] | None,
-        aggregation: Mapping[type, Aggregation] | None,
-    ) -> None:
+    def __init__(self, temporality: Mapping[type, AggregationTemporality] | None) -> None:
         self.temporality = dict(temporality or {})
-        self.aggregation = dict(aggregation or {})
 
     @property
     def usual(self) -> bool:
-        """Say whether `/metrics` shows the same: sums since the start, and histograms with the stated buckets."""
-        return all(kind is AggregationTemporality.CUMULATIVE for kind in self.temporality.values()) and all(
-            isinstance(kind, _USUAL) for kind in self.aggregation.values()
-        )
+        """Say whether it wants everything since the start, as `/metrics` shows it."""
+        return all(kind is AggregationTemporality.CUMULATIVE for kind in self.temporality.values())
 
-
-_USUAL: Final = (DefaultAggregation,)
+    @property
+    def delta(self) -> bool:
+        """Say whether it wants histograms since the last export."""
+        return self.temporality.get(Histogram) is AggregationTemporality.DELTA
 
 
 def preference_of(exporter: MetricExporter) -> Preference:
-    """Return what `exporter` was told by its `OTEL_EXPORTER_OTLP_METRICS_…` variables; only the SDK's reader asks."""
-    return Preference(
-        exporter._preferred_temporality,  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - there is no other way
-        exporter._preferred_aggregation,  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - there is no other way
-    )
+    """Return what `exporter` was told by `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE`; only the SDK asks it."""
+    return Preference(exporter._preferred_temporality)  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - no other way
 
 
 class MetricPush:

@@ -44,9 +44,9 @@ from recallscope.runtime.events import (
 )
 from recallscope.telemetry import names
 from recallscope.telemetry.anchor import Anchor
+from recallscope.telemetry.histograms import Histograms
 from recallscope.telemetry.instruments import (
     ExemplarCounter,
-    ExemplarHistogram,
     Labels,
     Tally,
     observe_gauge,
@@ -86,7 +86,8 @@ class MetricObserver:
     """Turns events into metrics.
 
     Args:
-        meter: makes the instruments.
+        meter: makes the counters and gauges.
+        histograms: makes the histograms.
         context_of: the span that an operation belongs to, for exemplars (`SpanObserver.context_of`).
         policies: the policies in force; their counters start at 0, so that `increase()` sees their first event.
         now: the clock that events carry.
@@ -98,6 +99,7 @@ class MetricObserver:
     def __init__(
         self,
         meter: Meter,
+        histograms: Histograms,
         *,
         context_of: Callable[[OpId], Context] = _no_context,
         policies: Iterable[PolicyName] = (),
@@ -114,10 +116,10 @@ class MetricObserver:
         self._sessions: set[OpId] = set()
         self._catalog_notes: dict[Labels, float] = {}
         self._last_sync: dict[Labels, float] = {}
-        self._make_turn_instruments(meter)
-        self._make_recall_instruments(meter)
-        self._make_call_instruments(meter)
-        self._catalog_sync = ExemplarHistogram(meter, names.CATALOG_SYNC_DURATION)
+        self._make_turn_instruments(meter, histograms)
+        self._make_recall_instruments(meter, histograms)
+        self._make_call_instruments(meter, histograms)
+        self._catalog_sync = histograms.make(names.CATALOG_SYNC_DURATION)
         observe_gauge(meter, names.CATALOG_NOTES, self._catalog_notes.copy)
         observe_gauge(meter, names.CATALOG_LAST_SYNC, self._last_sync.copy)
         for policy in policies:
@@ -151,23 +153,23 @@ class MetricObserver:
         if handler is not None:
             handler(event)
 
-    def _make_turn_instruments(self, meter: Meter) -> None:
-        self._turn_duration = ExemplarHistogram(meter, names.TURN_DURATION)
-        self._turn_phase = ExemplarHistogram(meter, names.TURN_PHASE_DURATION)
-        self._turn_first_token = ExemplarHistogram(meter, names.TURN_TIME_TO_FIRST_TOKEN)
-        self._invoke_agent = ExemplarHistogram(meter, names.INVOKE_AGENT_DURATION)
+    def _make_turn_instruments(self, meter: Meter, histograms: Histograms) -> None:
+        self._turn_duration = histograms.make(names.TURN_DURATION)
+        self._turn_phase = histograms.make(names.TURN_PHASE_DURATION)
+        self._turn_first_token = histograms.make(names.TURN_TIME_TO_FIRST_TOKEN)
+        self._invoke_agent = histograms.make(names.INVOKE_AGENT_DURATION)
         self._post_failures = Tally(meter, names.TURN_POST_FAILURES)
         self._post_failures.add(0, ())
         observe_up_down(meter, names.TURN_ACTIVE, lambda: len(self._turns))
         observe_up_down(meter, names.SESSION_ACTIVE, lambda: len(self._sessions))
         observe_gauge(meter, names.TURN_OLDEST_AGE, lambda: {(): self._oldest_age()})
 
-    def _make_recall_instruments(self, meter: Meter) -> None:
+    def _make_recall_instruments(self, meter: Meter, histograms: Histograms) -> None:
         self._started = Tally(meter, names.RECALL_STARTED)
-        self._wait = ExemplarHistogram(meter, names.RECALL_WAIT_DURATION)
+        self._wait = histograms.make(names.RECALL_WAIT_DURATION)
         self._overruns = ExemplarCounter(meter, names.RECALL_WAIT_OVERRUNS)
-        self._recall_duration = ExemplarHistogram(meter, names.RECALL_DURATION)
-        self._delivery_duration = ExemplarHistogram(meter, names.RECALL_DELIVERY_DURATION)
+        self._recall_duration = histograms.make(names.RECALL_DURATION)
+        self._delivery_duration = histograms.make(names.RECALL_DELIVERY_DURATION)
         self._deliveries = Tally(meter, names.RECALL_DELIVERIES)
         self._skips = ExemplarCounter(meter, names.RECALL_SKIPPED_DELIVERIES)
         self._outcomes = Tally(meter, names.RECALL_OUTCOMES)
@@ -176,18 +178,18 @@ class MetricObserver:
         self._not_asked = Tally(meter, names.RECALL_REFINEMENTS_SKIPPED)
         self._not_refined = ExemplarCounter(meter, names.RECALL_REFINEMENTS_FAILED)
         self._recall_turns = ExemplarCounter(meter, names.RECALL_TURNS)
-        self._turn_wait = ExemplarHistogram(meter, names.RECALL_TURN_WAIT_DURATION)
+        self._turn_wait = histograms.make(names.RECALL_TURN_WAIT_DURATION)
         observe_up_down(meter, names.RECALL_ACTIVE, lambda: len(self._recalls))
 
-    def _make_call_instruments(self, meter: Meter) -> None:
-        self._inference = ExemplarHistogram(meter, names.INFERENCE_DURATION)
-        self._first_chunk = ExemplarHistogram(meter, names.INFERENCE_FIRST_CHUNK)
+    def _make_call_instruments(self, meter: Meter, histograms: Histograms) -> None:
+        self._inference = histograms.make(names.INFERENCE_DURATION)
+        self._first_chunk = histograms.make(names.INFERENCE_FIRST_CHUNK)
         self._tokens = (
             Tally(meter, names.INFERENCE_INPUT_TOKENS),
             Tally(meter, names.INFERENCE_OUTPUT_TOKENS),
             Tally(meter, names.INFERENCE_CACHE_READ_TOKENS),
         )
-        self._tool = ExemplarHistogram(meter, names.EXECUTE_TOOL_DURATION)
+        self._tool = histograms.make(names.EXECUTE_TOOL_DURATION)
 
     def _start_at_zero(self, policy: PolicyName) -> None:
         label = policy.value

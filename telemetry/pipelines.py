@@ -2,28 +2,33 @@
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import (
+    AlwaysOffExemplarFilter,
+    AlwaysOnExemplarFilter,
     Counter,
-    Histogram,
     MeterProvider,
     ObservableCounter,
     ObservableGauge,
     ObservableUpDownCounter,
+    TraceBasedExemplarFilter,
 )
 from opentelemetry.sdk.metrics.export import MetricExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from recallscope.telemetry import names
-from recallscope.telemetry.environment import number, whole
+from recallscope.telemetry.environment import choice, number, whole
 from recallscope.telemetry.export_queue import ExportQueue, SpanQueueProcessor
 from recallscope.telemetry.exporters import exporter_of, telling
 from recallscope.telemetry.flow import Flow
-from recallscope.telemetry.limits import exemplar_filter, span_limits
+from recallscope.telemetry.histograms import Exemplars, HistogramReader, Histograms
+from recallscope.telemetry.limits import span_limits, which_exemplars
 from recallscope.telemetry.metric_export import MetricFlow, MetricPush, preference_of
 from recallscope.telemetry.readers import PullReader
 from recallscope.telemetry.settings import TelemetrySettings, plan_export
@@ -32,12 +37,18 @@ __all__ = ["MetricPipeline", "TracePipeline"]
 
 CARDINALITY_LIMITS: dict[type, int] = {
     Counter: 1_000,
-    Histogram: 500,
     ObservableCounter: 1_000,
     ObservableGauge: 200,
     ObservableUpDownCounter: 200,
 }
 """Series per instrument; what comes after goes into one series labelled `otel.metric.overflow`."""
+
+
+_FILTERS: Final = {
+    Exemplars.TRACED: TraceBasedExemplarFilter(),
+    Exemplars.ALL: AlwaysOnExemplarFilter(),
+    Exemplars.NONE: AlwaysOffExemplarFilter(),
+}
 
 
 class TracePipeline:
@@ -92,14 +103,19 @@ class MetricPipeline:
     def __init__(self, settings: TelemetrySettings, resource: Resource) -> None:
         environ = settings.environ
         self.provider: MeterProvider | None = None
+        self.histograms = Histograms(
+            InstrumentationScope(names.SCOPE, settings.version), resource, exemplars=which_exemplars(environ)
+        )
         self.readers: list[PullReader] = []
         self.scraped = PullReader(cardinality_limits=CARDINALITY_LIMITS) if settings.serve_metrics else None
         if self.scraped is not None:
+            self.scraped.read(HistogramReader(self.histograms))
             self.readers.append(self.scraped)
         flow = MetricFlow()
         plan = plan_export(environ, "METRICS", by_default=True)
         exporter: MetricExporter | None = None
         if plan is not None:
+            choice(environ, "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", ("explicit_bucket_histogram",))
             exporter = exporter_of(plan, environ, lambda otlp: otlp.metric_exporter(plan, flow))
         exported = self._exported_reader(exporter) if exporter is not None else None
         if self.readers:
@@ -107,7 +123,7 @@ class MetricPipeline:
                 metric_readers=self.readers,
                 resource=resource,
                 shutdown_on_exit=False,
-                exemplar_filter=exemplar_filter(environ),
+                exemplar_filter=_FILTERS[self.histograms.exemplars],
             )
         self._push: MetricPush | None = None
         if exporter is not None and exported is not None:
@@ -127,8 +143,8 @@ class MetricPipeline:
         reader = PullReader(
             cardinality_limits=CARDINALITY_LIMITS,
             temporality=preference.temporality,
-            aggregation=preference.aggregation,
         )
+        reader.read(HistogramReader(self.histograms, delta=preference.delta))
         self.readers.append(reader)
         return reader
 

@@ -25,7 +25,7 @@ from recallscope.telemetry.deferred import DeferredObserver
 from recallscope.telemetry.environment import number
 from recallscope.telemetry.exporters import exporter_of
 from recallscope.telemetry.flow import Flow
-from recallscope.telemetry.instruments import ExemplarHistogram, Labels, observe_counter
+from recallscope.telemetry.instruments import Labels, observe_counter
 from recallscope.telemetry.journal import Journal
 from recallscope.telemetry.logs import JsonHandler
 from recallscope.telemetry.loop_lag import LoopLag
@@ -128,14 +128,14 @@ class Telemetry:
         if metrics.provider is not None:
             meter = metrics.provider.get_meter(names.SCOPE, settings.version)
             observer = MetricObserver(
-                meter, context_of=spans.context_of, policies=settings.policies, anchor=self._anchor
+                meter, metrics.histograms, context_of=spans.context_of, policies=settings.policies, anchor=self._anchor
             )
             deferred = DeferredObserver(observer, name=MetricObserver.name)
             for reader in metrics.readers:
                 reader.before = deferred.settle
             self.observers = (spans, deferred)
             self._flows.append(lambda: (deferred.flow(),))
-            histogram = ExemplarHistogram(meter, names.LOOP_LAG)
+            histogram = metrics.histograms.make(names.LOOP_LAG)
             self._observe_itself(meter, spans)
         if histogram is not None or traces.queue is not None:
             self._lag = LoopLag(histogram, hooks=(spans.tick,))

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from recallscope.runtime.events import Event
 from recallscope.telemetry.anchor import Anchor
+from recallscope.telemetry.histograms import HistogramReader, Histograms
 from recallscope.telemetry.metrics import MetricObserver
 from recallscope.telemetry.readers import PullReader
 from recallscope.telemetry.spans import SpanObserver
@@ -132,7 +135,10 @@ def make_metrics() -> Iterator[Callable[..., Metrics]]:
         provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
         providers.append(provider)
         anchor = Anchor.stated(at=AT, wall=WALL)
-        observer = MetricObserver(provider.get_meter("test"), anchor=anchor, now=lambda: AT + 100, **more)
+        histograms = Histograms(InstrumentationScope("test"), Resource({}))
+        reader.read(HistogramReader(histograms))
+        meter = provider.get_meter("test")
+        observer = MetricObserver(meter, histograms, anchor=anchor, now=lambda: AT + 100, **more)
         return Metrics(observer, reader, provider)
 
     yield make

@@ -7,24 +7,22 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from recallscope.telemetry import names
-from recallscope.telemetry.instruments import ExemplarHistogram
+from recallscope.telemetry.histograms import Histograms
 from recallscope.telemetry.loop_lag import INTERVAL_SECONDS, LoopLag
-from recallscope.telemetry.readers import PullReader
 
 
 class Lag:
     """A measured loop, and the longest lag that was recorded."""
 
     def __init__(self) -> None:
-        self.reader = PullReader()
-        self.provider = MeterProvider(metric_readers=[self.reader], shutdown_on_exit=False)
+        self.histogram = Histograms(InstrumentationScope("test"), Resource({})).make(names.LOOP_LAG)
         self.ticks: list[float] = []
         self.enough = anyio.Event()
-        histogram = ExemplarHistogram(self.provider.get_meter("test"), names.LOOP_LAG)
-        self.lag = LoopLag(histogram, hooks=(self._tick,))
+        self.lag = LoopLag(self.histogram, hooks=(self._tick,))
 
     def _tick(self, now: float) -> None:
         self.ticks.append(now)
@@ -33,9 +31,8 @@ class Lag:
 
     def longest(self) -> float:
         """Return the longest lag recorded so far, in seconds."""
-        pulled: Any = self.reader.pull()
-        (metric,) = pulled.resource_metrics[0].scope_metrics[0].metrics
-        return float(metric.data.data_points[0].max)
+        (series,) = self.histogram.series()
+        return series.most
 
 
 async def _measure(work: Callable[[], Any]) -> Lag:
