@@ -166,11 +166,16 @@ class FolderWatch:
             finally:
                 stop.set()
 
-        batch: Collection[tuple[int, str]] | str = "stop"
+        batch: Collection[tuple[int, str]] | str | Exception = "stop"
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stop_on_cancel)
-            batch = await self._in_thread(partial(watcher.watch, _GROUPED_MS, _STEP_MS, _LOOK_AGAIN_MS, stop))
+            try:
+                batch = await self._in_thread(partial(watcher.watch, _GROUPED_MS, _STEP_MS, _LOOK_AGAIN_MS, stop))
+            except (OSError, RuntimeError) as error:  # raised below: here it would become a group
+                batch = error
             tasks.cancel_scope.cancel()
+        if isinstance(batch, Exception):
+            raise batch
         return batch
 
     def sort_out(self, batch: Iterable[tuple[int, str]], folders: Collection[str]) -> Changed:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -58,7 +58,7 @@ class Log:
     kinds: Counter[str] = field(default_factory=Counter[str])
 
     @contextmanager
-    def change(self, relative: str) -> Iterator[list[str | None]]:
+    def change(self, relative: str) -> Generator[list[str | None]]:
         """Log a change of `relative` to the versions that the block appends: more than one if it is not certain."""
         put: list[str | None] = []
         begun = time.monotonic_ns()
