@@ -24,6 +24,7 @@ from recallscope.runtime.agent.reminders import workspace_snapshot
 from recallscope.runtime.agent.send import Attempts, SendSettings
 from recallscope.runtime.agent.tools.files import workspace_tools
 from recallscope.runtime.agent.tools.registry import Toolbox
+from recallscope.runtime.cli.vectors import open_vectors
 from recallscope.runtime.config import Metrics, Selector, Settings
 from recallscope.runtime.errors import ConfigError
 from recallscope.runtime.events import ProcessStarted
@@ -198,8 +199,9 @@ async def open_agent(
         if settings.memory.enabled:
             roots = memory_roots(settings)
             path = catalog_path(roots, settings.memory.cache_dir)
+            vectors = await stack.enter_async_context(open_vectors(settings, telemetry.trace_headers, observers))
             memory = await stack.enter_async_context(
-                open_memory(roots, catalog_path=path, observers=observers, watch=True)
+                open_memory(roots, catalog_path=path, observers=observers, watch=True, vectors=vectors)
             )
         recall = RecallSettings(
             split=policy_split(settings),

@@ -12,6 +12,7 @@ import click
 from recallscope.runtime.cli.compose import memory_roots, open_models, policy_split
 from recallscope.runtime.cli.output import for_stdout
 from recallscope.runtime.cli.settings import settings_in_force
+from recallscope.runtime.cli.vectors import open_vectors
 from recallscope.runtime.config import Flag, Settings
 from recallscope.runtime.memory.inspect import describe, describe_note
 from recallscope.runtime.memory.memory import Memory, open_memory
@@ -24,6 +25,10 @@ from recallscope.runtime.recall.selector import Selector
 from recallscope.runtime.terms import Cause
 
 __all__ = ["recall"]
+
+
+VECTORS_SECONDS = 10.0
+"""How long the answer waits for vectors of notes that lack one, where an embedding model is configured."""
 
 
 def _no_cause() -> Cause | None:
@@ -68,14 +73,18 @@ async def _recall(settings: Settings, queries: list[str], directory: Path | None
     roots = memory_roots(settings) if directory is None else MemoryRoots(project=directory)
     path = catalog_path(roots, settings.memory.cache_dir)
     async with AsyncExitStack() as stack:
+        vectors = await stack.enter_async_context(open_vectors(settings, lambda _: {}, observers))
         memory = await stack.enter_async_context(
-            open_memory(roots, catalog_path=path, observers=observers, read_only=True)
+            open_memory(roots, catalog_path=path, observers=observers, read_only=True, vectors=vectors)
         )
         selector = None
         if settings.model.name is not None:
             models = await stack.enter_async_context(open_models(settings, lambda _: {}))
             selector = Selector(models.selector, observers) if models.selector is not None else None
         await memory.wait_synced()
+        if vectors is not None:
+            with anyio.move_on_after(VECTORS_SECONDS):
+                await vectors.wait_filled()
         policy = policy_named(policy_split(settings).policies[0])
         refiner = Refiner(selector=selector, policy=policy, safety=settings.recall.selector_safety_seconds)
         for query in queries:
