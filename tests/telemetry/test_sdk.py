@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import pytest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from recallscope.runtime.events import Event, OpId, PolicyName, ToolStarted
@@ -27,6 +28,8 @@ from recallscope.telemetry.testing.golden import golden_process, golden_turn
 from recallscope.telemetry.testing.receiver import Behaviour, OtlpReceiver, attributes_of
 
 PARSER: Any = openmetrics_parser  # it says no types
+DELTA = AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
+TURNS_ENDED = f"{names.TURN_DURATION.prometheus}_count"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
@@ -144,6 +147,40 @@ def test_an_exemplar_on_the_page_names_the_trace_that_the_collector_has(
     traces = {sample.exemplar.labels["trace_id"] for sample in samples if sample.exemplar is not None}
 
     assert traces == {span.trace_id for span in receiver.spans()}
+
+
+def test_a_scrape_takes_no_exemplar_from_the_collector(
+    receiver: OtlpReceiver, exporting: Callable[[dict[str, str]], dict[str, str]]
+) -> None:
+    """Both ways out read one reader, and each gets the exemplars since its own last collection."""
+    environ = exporting(receiver.environ(OTEL_EXPORTER_PROMETHEUS_PORT="0"))
+    with open_telemetry(_settings(environ, serve_metrics=True)) as telemetry:
+        _feed(telemetry, golden_turn())
+        _scrape(telemetry.metrics_url)
+    sums = receiver.metrics()[names.RECALL_TURNS.name].sum.data_points
+    waits = receiver.metrics()[names.RECALL_TURN_WAIT_DURATION.name].histogram.data_points
+    traces = {exemplar.trace_id.hex() for point in (*sums, *waits) for exemplar in point.exemplars}
+
+    assert traces == {span.trace_id for span in receiver.spans()}
+
+
+def test_a_collector_that_wants_deltas_gets_them_and_the_page_stays_cumulative(
+    receiver: OtlpReceiver, exporting: Callable[[dict[str, str]], dict[str, str]]
+) -> None:
+    """The exporter's preference holds for its own way out alone."""
+    wanted = {"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "delta", "OTEL_METRIC_EXPORT_INTERVAL": "50"}
+    environ = exporting(receiver.environ(OTEL_EXPORTER_PROMETHEUS_PORT="0", **wanted))
+    with open_telemetry(_settings(environ, serve_metrics=True)) as telemetry:
+        _feed(telemetry, golden_turn())
+        assert receiver.wait_for(lambda: names.TURN_DURATION.name in receiver.metrics())
+        first = receiver.metrics()[names.TURN_DURATION.name].histogram
+        _feed(telemetry, golden_turn(number=2))
+        (count,) = [sample.value for sample in _scrape(telemetry.metrics_url) if sample.name == TURNS_ENDED]
+    last = receiver.metrics()[names.TURN_DURATION.name].histogram
+
+    assert (first.aggregation_temporality, last.aggregation_temporality) == (DELTA, DELTA)
+    assert ([point.count for point in first.data_points], [point.count for point in last.data_points]) == ([1], [1])
+    assert count == 2
 
 
 def test_both_ways_out_give_the_same_names_and_values(
