@@ -276,6 +276,95 @@ async def test_stale_notes_are_told_and_read_again(opened: Opened, root: Path, w
         }
 
 
+BEFORE, AFTER = "# Canary one\nstate A", "# Canary two\nstate B"
+
+
+def _deleted(path: Path) -> None:
+    path.unlink()
+
+
+def _moved(path: Path) -> None:
+    path.rename(path.with_name("other.md"))
+
+
+def _longer(path: Path) -> None:
+    path.write_text(f"{AFTER} and more")
+
+
+def _in_place_time_put_back(path: Path) -> None:
+    look = path.stat()
+    path.write_text(AFTER)
+    os.utime(path, ns=(look.st_atime_ns, look.st_mtime_ns))
+
+
+def _another_file_time_put_back(path: Path) -> None:
+    look = path.stat()
+    copy = path.with_name("copy")
+    copy.write_text(AFTER)
+    os.utime(copy, ns=(look.st_atime_ns, look.st_mtime_ns))
+    copy.replace(path)
+
+
+def _inode_used_again(path: Path) -> None:
+    look = path.stat()
+    path.unlink()
+    path.write_text(AFTER)
+    os.utime(path, ns=(look.st_atime_ns, look.st_mtime_ns))
+
+
+def _link_to_the_same_text(path: Path) -> None:
+    copy = path.with_name("elsewhere")
+    copy.write_text(BEFORE)
+    path.unlink()
+    path.symlink_to(copy)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        _deleted,
+        _moved,
+        _longer,
+        _in_place_time_put_back,
+        _another_file_time_put_back,
+        _inode_used_again,
+        _link_to_the_same_text,
+        _folder,
+    ],
+)
+async def test_a_changed_note_is_never_current(
+    change: Callable[[Path], None], old: bool, opened: Opened, write: Write
+) -> None:
+    """Whatever size, time and inode say, also within one tick of the file system's clock; it is read again at once."""
+    path = write("a.md", BEFORE)
+    if old:
+        os.utime(path, (1_000, 1_000))
+    async with opened() as memory:
+        (hit,) = (await search(memory, "canary one")).fast
+        assert await memory.stale([hit.note]) == frozenset()
+        change(path)
+        assert await memory.stale([hit.note]) == {hit.note.note_version}
+        with anyio.fail_after(5):
+            while any(found.note.version == hit.note.version for found in (await search(memory, "canary")).fast):
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_a_note_that_was_only_touched_is_delivered(opened: Opened, write: Write) -> None:
+    """Another time or other permissions are no other version: the file is read, and it is the same."""
+    path = write("a.md", BEFORE)
+    async with opened() as memory:
+        (hit,) = (await search(memory, "canary one")).fast
+        os.utime(path, (2_000, 2_000))
+        path.chmod(0o400)
+        assert await memory.stale([hit.note]) == frozenset()
+
+
 async def test_load_gives_bodies_in_order_without_what_is_gone(opened: Opened, root: Path, write: Write) -> None:
     """The candidates of a selector become notes with bodies."""
     some_notes(write)
