@@ -162,7 +162,7 @@ class Cause(StrEnum):
 
     @property
     def reason(self) -> Reason:
-        """The close reason that this cause stands for (DESIGN section 2, the cause table)."""
+        """The close reason that this cause stands for (docs/recall.md, the cause table)."""
         return _REASON_OF[self]
 
 
@@ -197,7 +197,7 @@ class RollbackCause(StrEnum):
 
 @unique
 class Scenario(StrEnum):
-    """The row of the comparison table that a turn belongs to (DESIGN section 8)."""
+    """The row of the comparison table that a turn belongs to (docs/comparison.md)."""
 
     SUPERSEDED = "superseded"
     INTERRUPTED = "interrupted"

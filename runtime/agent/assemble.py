@@ -27,7 +27,7 @@ class Outgoing:
 def assemble(outgoing: Outgoing, memory: MemoryPart | None) -> UserMessage:
     """Return the message: leading tool results in call order, memory, other reminders, the person's text.
 
-    Providers require that results follow their calls at once; memory leads what comes after them (DESIGN section 3).
+    Providers require that results follow their calls at once; memory leads what comes after them (docs/recall.md).
     """
     return UserMessage(
         (*outgoing.results, *((memory,) if memory is not None else ()), *outgoing.reminders, *outgoing.text)

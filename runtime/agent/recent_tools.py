@@ -3,7 +3,7 @@
 __all__ = ["RecentTools"]
 
 KEPT = 20
-"""Distinct names that are remembered (DESIGN section 4)."""
+"""Distinct names that are remembered (docs/memory.md)."""
 
 
 class RecentTools:

@@ -1,7 +1,7 @@
 """What must be seen in each cell of the comparison table, as data, and the program that judges it.
 
-`scripted` is DESIGN section 8's table: it holds for the scripted scenarios, where every time is known. Live traffic has
-its own times and prompts, so `live` holds only what a policy promises whatever the traffic is.
+`scripted` is the table of docs/comparison.md: it holds for the scripted scenarios, where every time is known. Live
+traffic has its own times and prompts, so `live` holds only what a policy promises whatever the traffic is.
 """
 
 from collections.abc import Mapping

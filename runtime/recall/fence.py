@@ -16,7 +16,7 @@ from recallscope.runtime.recall.handle import RecalledNote
 __all__ = ["BODY_LIMIT", "EXPLANATION", "OLD_AFTER_DAYS", "fence", "printable", "render"]
 
 BODY_LIMIT = 1_200
-"""Characters of a note's body that are delivered (DESIGN section 3)."""
+"""Characters of a note's body that are delivered (docs/recall.md)."""
 
 TITLE_LIMIT = 200
 

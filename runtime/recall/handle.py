@@ -150,7 +150,7 @@ class Skip:
 
 @dataclass(slots=True)
 class RecallHandle:
-    """The life of one recall, from begin to exactly one terminal outcome (DESIGN section 2)."""
+    """The life of one recall, from begin to exactly one terminal outcome (docs/recall.md)."""
 
     fast_allowed: bool
     surfaced: frozenset[NoteVersion] = frozenset()
@@ -293,7 +293,7 @@ class RecallHandle:
 
     @property
     def outcome(self) -> Outcome:
-        """The terminal outcome by the six rules of DESIGN section 2; what it would be now, if not closed yet."""
+        """The terminal outcome by the six rules of docs/recall.md; what it would be now, if not closed yet."""
         return self._verdict()[0]
 
     @property

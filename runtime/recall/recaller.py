@@ -28,7 +28,7 @@ __all__ = ["RecallTurn", "RecallVerdict", "Recaller"]
 _log = logging.getLogger(__name__)
 
 SELECTOR_SAFETY_SECONDS = 30.0
-"""Stops a leaked selector call; nobody waits for it (DESIGN section 2)."""
+"""Stops a leaked selector call; nobody waits for it (docs/recall.md)."""
 
 FINISH_SECONDS = 1.0
 """How long `finish` waits for the cancelled recall task."""

@@ -1,6 +1,6 @@
 """Which row of the comparison table a turn belongs to: decided by facts of the recall, not of the delivery.
 
-DESIGN section 8; the first match wins, and the rules are the same for every policy.
+docs/comparison.md; the first match wins, and the rules are the same for every policy.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The nine rows of the comparison table (DESIGN section 8), each produced by a turn on virtual time."""
+"""The nine rows of the comparison table (docs/comparison.md), each produced by a turn on virtual time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The benchmarks of `make bench`: ratios measured in one run, beside the targets that DESIGN section 10 sets."""
+"""The benchmarks of `make bench`: ratios measured in one run, beside the targets that docs/performance.md sets."""
 
 import sys
 

@@ -1,7 +1,7 @@
 """What `recallscope --version` and `--help` cost in CPU, beside a bare interpreter that imports click.
 
-Run alone (`python tests/bench/start_up.py`) or by `make bench`. Target: at most 150 ms of CPU (DESIGN, what it must
-reach). Pairs are taken in turn within one run, so that a busy machine slows both sides alike.
+Run alone (`python tests/bench/start_up.py`) or by `make bench`. Target: at most 150 ms of CPU
+(docs/performance.md). Pairs are taken in turn within one run, so that a busy machine slows both sides alike.
 """
 
 import resource

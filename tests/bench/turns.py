@@ -45,7 +45,7 @@ USUAL, OFF, ON = "usual loop", "ours, telemetry off", "ours, telemetry on"
 TELEMETRY = "telemetry alone"
 
 TELEMETRY_SHARE = 2 / 18
-"""DESIGN section 10: 2 ms a turn, on the machine where the usual loop takes 18 ms."""
+"""docs/performance.md: 2 ms a turn, on the machine where the usual loop takes 18 ms."""
 
 FLUSHED = 1.2
 """Seconds in which everything that a turn gave to telemetry's threads is done: spans wait a second for others."""

@@ -27,7 +27,7 @@ def problem(data: bytes | str) -> str:
 
 
 def test_every_field_of_the_front_matter_is_read() -> None:
-    """The fields of DESIGN section 4 arrive with their types, and the body without its surrounding blank lines."""
+    """The fields of docs/memory.md arrive with their types, and the body without its surrounding blank lines."""
     note = read(
         "---\nname: Deploys\ndescription: How we deploy\ntype: feedback\nkeywords: [ci, k8s]\n"
         "usage_scenarios:\n- how do I ship\npinned: true\ncreated: 2026-01-02\nupdated: 2026-01-03T00:00:00Z\n"

@@ -411,7 +411,7 @@ def test_nothing_can_be_prepared_after_the_close() -> None:
         recall.prepare(Point.TOOL_RESULT)
 
 
-# The outcome: one test per rule of DESIGN section 2, in its order
+# The outcome: one test per rule of docs/recall.md, in its order
 
 
 def test_rule_1_delivered() -> None:

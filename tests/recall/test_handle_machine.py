@@ -1,4 +1,4 @@
-"""The recall handle under any order of moves, against an oracle written from DESIGN section 2 and not from the code."""
+"""The recall handle under any order of moves, against an oracle written from docs/recall.md and not from the code."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -52,7 +52,7 @@ class Sent(NamedTuple):
 
 
 class Oracle:
-    """What the text of DESIGN section 2 says, as plain lists of what happened."""
+    """What the text of docs/recall.md says, as plain lists of what happened."""
 
     def __init__(self, *, tiered: bool, surfaced: frozenset[NoteVersion], budget: Budget) -> None:
         self.tiered = tiered

@@ -12,7 +12,7 @@ from recallscope.runtime.terms import Point, PolicyName
 
 
 def test_the_table_of_policies() -> None:
-    """Ceiling, fast delivery, selector limit, fallback and points are those of DESIGN section 2."""
+    """Ceiling, fast delivery, selector limit, fallback and points are those of docs/recall.md."""
     got = {
         name: (
             policy.ceiling,

@@ -1,4 +1,4 @@
-"""The row of the comparison table: the nine rules of DESIGN section 8, first match wins."""
+"""The row of the comparison table: the nine rules of docs/comparison.md, first match wins."""
 
 from dataclasses import replace
 
