@@ -83,13 +83,14 @@ def opened_archive(path: Path, *, limit: int = MAX_UNPACKED_BYTES) -> Generator[
         ) from None
 
 
-def archive_members(archive: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str, str | None]]:
+def archive_members(archive: tarfile.TarFile, where: str) -> Iterator[tuple[tarfile.TarInfo, str, str | None]]:
     """Yield each member with its name and why it is refused (None: it is not); folders are passed over.
+
+    `where` names the archive in errors.
 
     Raises:
         TransferError: there are too many members, or they do not stand one behind the other.
     """
-    where = "the archive"
     last = -1
     count = 0
     while (member := archive.next()) is not None:

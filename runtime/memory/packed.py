@@ -96,7 +96,7 @@ def _from_folder(folder: Path) -> Iterator[Packed | Skipped]:
 def _from_archive(path: Path) -> Iterator[Packed | Skipped]:
     hashes = _inspected(path)
     with opened_archive(path) as archive:
-        for member, name, refusal in archive_members(archive):
+        for member, name, refusal in archive_members(archive, path.name):
             if refusal is not None:
                 yield Skipped(name, refusal)
             elif _is_note(name):
@@ -119,7 +119,7 @@ def _inspected(path: Path) -> dict[str, str] | None:
     """Read an archive through, and return the hashes of its manifest by name; None where it has none."""
     hashes = None
     with opened_archive(path) as archive:
-        for member, name, refusal in archive_members(archive):
+        for member, name, refusal in archive_members(archive, path.name):
             if name == MANIFEST and refusal is None:
                 data = read_member(archive, member, MAX_PIECE_BYTES)
                 if _is_manifest(data.partition(b"\n")[0]):

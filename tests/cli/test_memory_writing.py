@@ -151,6 +151,7 @@ def test_remove_says_what_it_erased(memory_says: Says, notes: Path, tmp_path: Pa
 def test_remove_takes_several_and_tells_what_still_names_them(memory_says: Says, notes: Path, canary: Path) -> None:
     """A person's own index is left alone and named: exit code 1. A note that is not there erases none."""
     (notes / "b.md").write_text("# B")
+    (notes / "copy.txt").hardlink_to(canary)
     (notes / "MEMORY.md").write_text("# Mine\n\n- [Canary](canary.md)\n")
     assert memory_says("remove", "canary", "nothing", "--yes")[0] == 1
     assert canary.exists()
@@ -166,6 +167,9 @@ def test_remove_takes_several_and_tells_what_still_names_them(memory_says: Says,
         "index_line": False,
         "catalogs": 1,
         "journal_lines_with_its_id": 0,
-        "problems": ["line 3 of MEMORY.md still names it; a person wrote that file"],
+        "problems": [
+            "the file has other names (hard links: 1), which still hold it",
+            "line 3 of MEMORY.md still names it; a person wrote that file",
+        ],
     }
     assert (second["id"], second["problems"], err) == ("project:b.md", [], "")

@@ -90,12 +90,23 @@ async def _remove(place: Place, notes: Sequence[Note]) -> list[_Removed]:
     try:
         async with place.opened(write=True) as memory:
             for note in notes:
+                others = await to_thread.run_sync(_other_names, note.path)
                 await memory.edit.delete(note)
                 removed.append(_Removed(note))
+                if others:
+                    removed[-1].problems.append(f"the file has other names (hard links: {others}), which still hold it")
     finally:
         with anyio.CancelScope(shield=True):  # what is deleted is erased, also when the next one fails
             await to_thread.run_sync(_erase, place, removed)
     return removed
+
+
+def _other_names(path: Path) -> int:
+    """Count the hard links to a file beside the one at `path`."""
+    try:
+        return path.stat(follow_symlinks=False).st_nlink - 1
+    except OSError:  # it is gone, which the removal will tell
+        return 0
 
 
 def _erase(place: Place, removed: Sequence[_Removed]) -> None:
