@@ -10,7 +10,7 @@ import anyio
 import click
 
 from recallscope.runtime.cli.compose import memory_roots, open_models, policy_split
-from recallscope.runtime.cli.output import for_stdout
+from recallscope.runtime.cli.output import for_stdout, one_line
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.cli.vectors import open_vectors
 from recallscope.runtime.config import Flag, Settings
@@ -127,14 +127,17 @@ def _text(answer: Mapping[str, Any]) -> str:
     if answer["runners_up"]:
         lines += ["  left out (score too low, or further back):", *_notes(answer["runners_up"])]
     lines.append(f"  {catalog['notes']} notes in the catalog, {len(catalog['skipped'])} files skipped")
-    lines += [f"    {skip['path']}: {skip['why']}" for skip in catalog["skipped"]]
+    lines += [f"    {one_line(skip['path'])}: {one_line(skip['why'])}" for skip in catalog["skipped"]]
     return "\n".join(lines)
 
 
 def _notes(notes: Sequence[Mapping[str, Any]]) -> list[str]:
     if not notes:
         return ["    nothing"]
-    return [f"    {_score(note['score'])}  {note['path']}  {note['title']} [{note['type']}]" for note in notes]
+    return [
+        f"    {_score(note['score'])}  {one_line(note['path'])}  {one_line(note['title'])} [{note['type']}]"
+        for note in notes
+    ]
 
 
 def _score(score: float | None) -> str:

@@ -23,6 +23,9 @@ __all__ = ["MAX_NOTE_BYTES", "PINNED_FOLDER", "Note", "iso", "note_id", "parse",
 MAX_NOTE_BYTES = 1_048_576
 """A larger file is no note: it is skipped when read and refused when written."""
 
+LONGEST_HEADING = 200
+"""A heading that serves as the title is cut after this many characters."""
+
 PINNED_FOLDER = "pinned"
 """Notes below this top folder are pinned."""
 
@@ -30,7 +33,7 @@ _KNOWN = frozenset(
     {"name", "title", "description", "type", "keywords", "usage_scenarios", "pinned"}
     | {"created", "updated", "superseded_by", "source", "evidence"}
 )
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(?=#*[^\s#])(.*)", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _MILLISECONDS_FROM = 1e11  # seconds since 1970 reach this in the year 5138
 _CALENDAR_ENDS = 253_370_764_800.0  # the first second of the year 9999
@@ -230,7 +233,10 @@ def _folder_type(folders: tuple[str, ...]) -> NoteType:
 
 def _heading(body: str) -> str | None:
     match = _HEADING.search(body)
-    return _one_line(match[1]) if match else None
+    if match is None:
+        return None
+    line = _one_line(match[1][: 4 * LONGEST_HEADING]).rstrip(" #")
+    return line if len(line) <= LONGEST_HEADING else line[: LONGEST_HEADING - 1].rstrip() + "…"
 
 
 def _from_file_name(relative: str) -> str:
