@@ -97,6 +97,7 @@ def _from_archive(path: Path) -> Iterator[Packed | Skipped]:
     hashes = _inspected(path)
     with opened_archive(path) as archive:
         for member, name, refusal in archive_members(archive, path.name):
+            listed = None if hashes is None else hashes.pop(name, "")
             if refusal is not None:
                 yield Skipped(name, refusal)
             elif _is_note(name):
@@ -105,9 +106,8 @@ def _from_archive(path: Path) -> Iterator[Packed | Skipped]:
                     yield Skipped(name, why)
                     continue
                 data = read_member(archive, member)
-                expected = None if hashes is None else hashes.pop(name, "")
-                if expected is not None and expected != _sha256(data):
-                    why = "it is not what the manifest says" if expected else "the manifest does not name it"
+                if listed is not None and listed != _sha256(data):
+                    why = "it is not what the manifest says" if listed else "the manifest does not name it"
                     yield Skipped(name, why)
                     continue
                 yield _packed(name, data, float(member.mtime), scoped=hashes is not None)

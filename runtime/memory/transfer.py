@@ -27,13 +27,13 @@ from recallscope.runtime.memory.scopes import Root, Skipped, confined, list_note
 from recallscope.runtime.memory.store import read_bytes, write_bytes
 from recallscope.runtime.terms import ScopeName
 
-__all__ = ["Exported", "Fate", "Imported", "OnConflict"]
+__all__ = ["OWN_SCOPES", "Exported", "Fate", "Imported", "OnConflict"]
 __all__ += ["archive_writer", "export_notes", "folder_writer", "import_notes"]
 
 _MOST_NAMESAKES = 1_000
 
-_OWN = frozenset({ScopeName.PROJECT, ScopeName.USER})
-"""The scopes to which an export's notes go without being asked."""
+OWN_SCOPES = frozenset({ScopeName.PROJECT, ScopeName.USER})
+"""The scopes that a person shares with nobody: what concerns all scopes may write there without naming them."""
 
 Write = Callable[[str, bytes, float], object]
 """Takes a name with forward slashes, the bytes of its file, and its time in seconds since 1970."""
@@ -200,7 +200,7 @@ class _Importer:
         root = self._roots.get(scope)
         if root is None:
             return Imported(name=packed.name, fate=Fate.REFUSED, why=f"no memory of scope {scope} is configured")
-        if self._into is None and root.scope not in _OWN:
+        if self._into is None and root.scope not in OWN_SCOPES:
             why = f"others share the scope {scope}, so it is written to only when it is named: add --scope {scope}"
             return Imported(name=packed.name, fate=Fate.REFUSED, why=why)
         try:

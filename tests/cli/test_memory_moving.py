@@ -104,3 +104,25 @@ def test_a_source_that_is_none_is_refused(
     got, out, err = memory_says(*arguments, stdin=b"no archive")
 
     assert (got, out, says in err) == (code, "", True)
+
+
+def test_a_scope_that_others_share_is_written_to_when_it_is_named(
+    memory_says: Says, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An export's notes of the team do not go there by themselves, nor is its MEMORY.md touched in passing."""
+    team = tmp_path / "team"
+    team.mkdir()
+    monkeypatch.setenv("RECALLSCOPE_MEMORY_TEAM_DIR", str(team))
+    code, out, _ = memory_says("add", "--scope", "team", "--title", "Ours", "--body", "x")
+    assert (code, out) == (0, "added team:project/ours.md  Ours\n")
+    assert memory_says("export", "out.tgz")[0] == 0
+    (team / "project/ours.md").unlink()
+    code, out, _ = memory_says("import", "out.tgz")
+    assert (code, out.partition(": ")[0]) == (1, "refused team/project/ours.md")
+    assert out.endswith("others share the scope team, so it is written to only when it is named: add --scope team\n")
+    before = (team / "MEMORY.md").read_text()
+    memory_says("index")
+    assert ["ours.md" in before, (team / "MEMORY.md").read_text() == before] == [True, True]
+    memory_says("index", "--scope", "team")
+    assert "ours.md" not in (team / "MEMORY.md").read_text()
+    assert memory_says("import", "out.tgz", "--scope", "team")[:2] == (0, "created team/project/ours.md\n")

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from recallscope.runtime.memory.memory import MemoryStatistics
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.overview import ScopeOverview, discard_catalog, overview
 from recallscope.runtime.memory.scopes import INDEX_NAME, Root, list_notes
+from recallscope.runtime.memory.transfer import OWN_SCOPES
+from recallscope.runtime.terms import ScopeName
 
 __all__ = ["check", "index", "stats"]
 
@@ -35,14 +37,16 @@ _Overviews = tuple[ScopeOverview, ...]
 def index(context: click.Context, *, rebuild: bool, scope: str | None, directory: Path | None, as_json: bool) -> int:
     """Bring the catalog and a MEMORY.md of ours up to the files now, and say what changed.
 
-    A catalog holds all projects of a base directory; after --rebuild each comes back when it is next worked on.
+    A MEMORY.md that others share is written only where its scope is named. A catalog holds all projects of a base
+    directory; after --rebuild each comes back when it is next worked on.
     """
     place = Place.of(context, directory, scope)
     started = time.monotonic()
     before = _known(place)
     if rebuild:
         discard_catalog(place.catalog)
-    after = anyio.run(_index, place)
+    own = OWN_SCOPES if scope is None else {ScopeName(scope)}
+    after = anyio.run(_index, place, own)
     seconds = time.monotonic() - started
     for old, new in zip(before, after, strict=True):
         answer = _changes(old, new)
@@ -117,10 +121,10 @@ def _known(place: Place) -> _Overviews:
         return tuple(ScopeOverview(root=root, notes=(), skipped=()) for root in place.asked)
 
 
-async def _index(place: Place) -> _Overviews:
+async def _index(place: Place, own: Collection[ScopeName]) -> _Overviews:
     async with place.opened(write=True) as memory:
         for root in place.asked:
-            if (root.path / INDEX_NAME).exists():
+            if root.scope in own and (root.path / INDEX_NAME).exists():
                 await memory.edit.write_index(root.scope)
         return await place.overview(memory)
 
