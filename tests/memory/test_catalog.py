@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.memory.catalog import Catalog, Changes, field_tokens
 from recallscope.runtime.memory.catalog_schema import SCHEMA
-from recallscope.runtime.memory.lookup import Lookup
+from recallscope.runtime.memory.lookup import POSTINGS, Lookup
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.rank import score, terms
 from recallscope.runtime.memory.scopes import NoteFile, Root
@@ -151,6 +151,37 @@ def test_roots_in_one_catalog_do_not_see_each_other(tmp_path: Path) -> None:
         )
         put(catalog, mine, note("b.md", "canary deploys"))
         assert [hit.note.relative for hit in find(catalog, mine, "canary", my_root).fast] == ["b.md"]
+
+
+FREQUENT = {"quokka": 0.5, "wombat": 0.7, "numbat": 0.9, "dingo": 0.95}
+"""Words, and in which share of the notes each stands."""
+
+
+@pytest.mark.parametrize(("notes", "unread"), [(100, set[str]()), (1_100, {"dingo"})])
+def test_frequent_words_go_unread_only_when_reading_them_all_costs_too_much(
+    tmp_path: Path, notes: int, unread: set[str]
+) -> None:
+    """Frequent words alone are all read, unless their postings pass the budget: then the least telling goes."""
+    with closing(opened(tmp_path / "c.sqlite3")) as catalog:
+        number = catalog.root_id(NOWHERE.path)
+        bodies = (" ".join(word for word, share in FREQUENT.items() if at < share * notes) for at in range(notes))
+        put(catalog, number, *(note(f"{at}.md", f"number {at}", body=body) for at, body in enumerate(bodies)))
+        found = find(catalog, number, " ".join(FREQUENT))
+        hits = [*found.fast, *(left.hit for left in found.left_out)]
+        assert sum(int(share * notes) for share in FREQUENT.values()) > POSTINGS or not unread
+        assert {part.word for part in hits[0].parts} == set(FREQUENT) - unread
+
+
+def test_the_newest_notes_are_known_again_after_each_change(tmp_path: Path) -> None:
+    """A search that matches nothing still offers the newest notes: those that stand in the catalog at that moment."""
+    with closing(opened(tmp_path / "c.sqlite3")) as catalog:
+        number = catalog.root_id(NOWHERE.path)
+        put(catalog, number, note("a.md", "alpha"), note("b.md", "beta"))
+        assert [item.relative for item in find(catalog, number, "quokka").candidates] == ["a.md", "b.md"]
+        put(catalog, number, note("c.md", "gamma"), gone=["a.md"])
+        assert [item.title for item in find(catalog, number, "quokka").candidates] == ["beta", "gamma"]
+        put(catalog, number, note("b.md", "another title"))
+        assert [item.title for item in find(catalog, number, "quokka").candidates] == ["another title", "gamma"]
 
 
 def _corrupt(path: Path) -> None:
