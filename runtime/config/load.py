@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -30,6 +31,12 @@ __all__ = ["FILE_NAME", "Entry", "Flag", "Origin", "Settings", "Source", "load"]
 FILE_NAME = "recallscope.toml"
 LARGEST_FILE = 1024 * 1024
 _PREFIX = "RECALLSCOPE_"
+_LIBRARYS_HOST = ("https", "api.openai.com")
+_CREDENTIALS = (
+    ("model.base_url", "model.api_key"),
+    ("model.small_base_url", "model.small_api_key"),
+    ("model.embedding_base_url", "model.embedding_api_key"),
+)
 
 
 @unique
@@ -125,10 +132,16 @@ def load(
     The file is `file`, else `recallscope.toml` in `cwd`, else in the user's configuration folder. Relative paths in it
     are relative to its folder, others to `cwd`. In `flags` the keys are those of `KEYS`.
 
+    The file in `cwd` came with whatever lies there, and nobody named it: a credential of the environment or a flag does
+    not go to an address in it, unless that is on this machine or on a host that a stronger source names.
+
     Raises:
-        ConfigError: an unknown key, a wrong value, or a file that cannot be read.
+        ConfigError: an unknown key, a wrong value, a file that cannot be read, or a credential for a file's address.
     """
-    found = _file_of(file, environ, cwd, home)
+    user = _user_file(environ, home)
+    found = (
+        cwd / file if file is not None else next((path for path in (cwd / FILE_NAME, user) if _is_there(path)), None)
+    )
     given: dict[str, _Given] = {}
     if found is not None:
         given |= _from_file(found)
@@ -141,6 +154,8 @@ def load(
         values[name] = _read(key, one, home)
         sources[name] = one.source
     _fall_back(values, sources)
+    if file is None and found is not None and found != user:
+        _keep_credentials_from(found, values, sources)
     sections = {
         section: settings(**{name.partition(".")[2]: value for name, value in values.items() if _in(section, name)})
         for section, settings in SECTIONS.items()
@@ -148,12 +163,9 @@ def load(
     return Settings(file=found, sources=sources, **sections)
 
 
-def _file_of(file: Path | None, environ: Mapping[str, str], cwd: Path, home: Path) -> Path | None:
-    if file is not None:
-        return cwd / file
+def _user_file(environ: Mapping[str, str], home: Path) -> Path:
     base = Path(environ.get("XDG_CONFIG_HOME", ""))
-    user = (base if base.is_absolute() else home / ".config") / "recallscope"
-    return next((path for path in (cwd / FILE_NAME, user / FILE_NAME) if _is_there(path)), None)
+    return (base if base.is_absolute() else home / ".config") / "recallscope" / FILE_NAME
 
 
 def _is_there(path: Path) -> bool:
@@ -260,10 +272,7 @@ def _names_secret(name: str) -> bool:
 
 
 def _fall_back(values: dict[str, Any], sources: dict[str, Source]) -> None:
-    for url, key in (
-        ("model.small_base_url", "model.small_api_key"),
-        ("model.embedding_base_url", "model.embedding_api_key"),
-    ):
+    for url, key in _CREDENTIALS[1:]:
         if values[url] is None:
             values[url] = values["model.base_url"]
             sources[url] = Source(Origin.KEY, "model.base_url")
@@ -272,6 +281,42 @@ def _fall_back(values: dict[str, Any], sources: dict[str, Source]) -> None:
         if values[key] is None and same:
             values[key] = values["model.api_key"]
             sources[key] = Source(Origin.KEY, "model.api_key")
+
+
+def _keep_credentials_from(file: Path, values: Mapping[str, Any], sources: Mapping[str, Source]) -> None:
+    """Refuse to send a credential of the environment or a flag to an address that only `file` names."""
+    named = {_host(values[url]) for url, _ in _CREDENTIALS if _first(url, sources).origin is not Origin.FILE}
+    named.add(_LIBRARYS_HOST)
+    for url, key in _CREDENTIALS:
+        address, credential = _first(url, sources), _first(key, sources)
+        if values[key] is None or credential.origin not in {Origin.ENVIRONMENT, Origin.FLAG}:
+            continue
+        if address.origin is Origin.FILE and _host(values[url]) not in named and not _is_loopback(values[url]):
+            own = sources[url].name if sources[url].origin is Origin.KEY else url
+            raise ConfigError(
+                key=own,
+                value=tell(values[url]),
+                allowed=(
+                    f"{key} comes from {credential} and is not sent to an address that only a file of the working "
+                    "folder names; if you trust it, give the address yourself "
+                    f"({KEYS[own].standard or KEYS[own].variable}, or --config {file.name}), else take it out of the file"
+                ),
+                source=str(file),
+            )
+
+
+def _first(name: str, sources: Mapping[str, Source]) -> Source:
+    """Return where the value of a key came from, its stand-in's where it has none of its own."""
+    source = sources[name]
+    return sources[source.name] if source.origin is Origin.KEY else source
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _host(url: str | None) -> tuple[str, str] | None:

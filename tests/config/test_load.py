@@ -172,6 +172,75 @@ def test_the_small_model_falls_back_on_the_main_one(cwd: Path, home: Path) -> No
     assert (settings.model.embedding_base_url, settings.model.embedding_api_key) == ("http://h:1/v1", Secret("secret"))
 
 
+ELSEWHERE = "[model]\nbase_url = 'https://models.example/v1'\n"
+
+
+def test_a_credential_of_the_environment_is_not_sent_where_a_found_file_says(cwd: Path, home: Path) -> None:
+    """A file that came with a repository cannot collect the key: the error names both sources and the ways out."""
+    _write(cwd / "recallscope.toml", ELSEWHERE)
+    message = _error(cwd, home, {"OPENAI_API_KEY": SECRET})
+    assert SECRET not in message
+    assert message == (
+        f"model.base_url = 'https://models.example/v1' (from {cwd}/recallscope.toml) is not allowed: "
+        "model.api_key comes from environment OPENAI_API_KEY and is not sent to an address that only a file of the "
+        "working folder names; if you trust it, give the address yourself (OPENAI_BASE_URL, or --config "
+        "recallscope.toml), else take it out of the file"
+    )
+    assert "flag --set" in _error(cwd, home, model__api_key=Flag("--set", "k"))
+
+
+@pytest.mark.parametrize("key", ["small", "embedding"])
+@pytest.mark.parametrize("credential", ["OPENAI_API_KEY", "RECALLSCOPE_MODEL_{}_API_KEY"])
+def test_neither_is_the_key_of_the_other_models(cwd: Path, home: Path, key: str, credential: str) -> None:
+    """The addresses of the small and of the embedding model are guarded like the main one's."""
+    text = f"[model]\n{key}_base_url = 'https://models.example/v1'\n"
+    environ = {credential.format(key.upper()): "k", "OPENAI_BASE_URL": "https://own.example/v1"}
+    _write(cwd / "recallscope.toml", text)
+    if credential == "OPENAI_API_KEY":  # it belongs to another host and does not go there in the first place
+        assert getattr(_load(cwd, home, environ).model, f"{key}_api_key") is None
+    else:
+        assert f"RECALLSCOPE_MODEL_{key.upper()}_BASE_URL" in _error(cwd, home, environ)
+    _write(cwd / "recallscope.toml", ELSEWHERE)
+    del environ["OPENAI_BASE_URL"]
+    assert "OPENAI_BASE_URL, or --config" in _error(cwd, home, environ)
+
+
+def test_an_address_that_the_person_gave_gets_the_key(cwd: Path, home: Path) -> None:
+    """The environment, a flag, the user's own file and a file that was named are the person's; so is its own key."""
+    key = {"OPENAI_API_KEY": "k"}
+    user = home / ".config" / "recallscope" / "recallscope.toml"
+    _write(user, ELSEWHERE)
+    assert _load(cwd, home, key).model.api_key == Secret("k")
+    assert _load(user.parent, home, key).model.api_key == Secret("k")
+    file = _write(cwd / "recallscope.toml", ELSEWHERE)
+    assert load(environ=key, cwd=cwd, home=home, file=Path(file.name)).model.api_key == Secret("k")
+    url = "https://models.example/other"
+    assert _load(cwd, home, key | {"OPENAI_BASE_URL": url}).model.base_url == url
+    assert _load(cwd, home, key, model__base_url=Flag("--set", url)).model.base_url == url
+    _write(file, ELSEWHERE + "api_key = 'its-own'\n")
+    assert _load(cwd, home).model.api_key == Secret("its-own")
+    _write(file, "[model]\nbase_url = 'https://api.openai.com/v1'\n")
+    assert _load(cwd, home, key).model.api_key == Secret("k")
+    _write(file, "[model]\nsmall_base_url = 'https://models.example/small'\n")
+    assert _load(cwd, home, key | {"OPENAI_BASE_URL": url}).model.small_api_key == Secret("k")
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        *((host, True) for host in ("127.0.0.1:8000", "127.9.9.9", "[::1]:1", "localhost:1")),
+        *((host, False) for host in ("localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0:1", "10.0.0.1")),
+    ],
+)
+def test_a_server_on_this_machine_gets_the_key(cwd: Path, home: Path, host: str, local: bool) -> None:
+    """The address of the README's example works as it stands; what only looks like this machine does not."""
+    _write(cwd / "recallscope.toml", f"[model]\nbase_url = 'http://{host}/v1'\n")
+    if local:
+        assert _load(cwd, home, {"OPENAI_API_KEY": "k"}).model.api_key == Secret("k")
+    else:
+        assert "not sent" in _error(cwd, home, {"OPENAI_API_KEY": "k"})
+
+
 @pytest.mark.parametrize(
     ("small", "expected"), [("http://h:1/other", Secret("secret")), ("http://elsewhere:1/v1", None)]
 )
