@@ -299,7 +299,8 @@ def _keep_credentials_from(file: Path, values: Mapping[str, Any], sources: Mappi
                 allowed=(
                     f"{key} comes from {credential} and is not sent to an address that only a file of the working "
                     "folder names; if you trust it, give the address yourself "
-                    f"({KEYS[own].standard or KEYS[own].variable}, or --config {file.name}), else take it out of the file"
+                    f"({KEYS[own].standard or KEYS[own].variable}, or --config {file.name}), "
+                    "else take it out of the file"
                 ),
                 source=str(file),
             )

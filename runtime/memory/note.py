@@ -26,6 +26,9 @@ MAX_NOTE_BYTES = 1_048_576
 LONGEST_HEADING = 200
 """A heading that serves as the title is cut after this many characters."""
 
+NO_ENTRY = "_No entries yet._"
+"""What Qwen Code writes into a topic that has nothing to tell."""
+
 PINNED_FOLDER = "pinned"
 """Notes below this top folder are pinned."""
 
@@ -104,6 +107,8 @@ def parse(data: bytes, *, scope: ScopeName, root: Path, relative: str, modified:
     description = reader.line("description") or ""
     if not (title or description or body.strip()):
         raise NoteError(path=relative, problem="it holds neither a name nor a description nor a body")
+    if not description and body.strip() == NO_ENTRY:
+        raise NoteError(path=relative, problem="it holds no entry yet")
     folders = PurePosixPath(relative).parts[:-1]
     note_type = reader.member("type", NoteType) or _nested_type(fields) or _folder_type(folders)
     updated = reader.moment("updated")
