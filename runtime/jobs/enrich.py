@@ -42,8 +42,12 @@ ANSWER_SECONDS = 120.0
 FAILURES_TO_STOP = 5
 """So many calls in a row that failed mean that the model cannot be used now: the other notes are not asked about."""
 
-MAX_KEPT_KEYWORDS = 30
-"""Keywords of a note in all, those that it had before them: the model's are left out where there is no more room."""
+MOST_KEYWORDS = 24
+MOST_CHARACTERS = 1_900
+"""Keywords of a note in all, and their characters with the phrasings'; what is more, the ranking takes for text.
+
+(`rank.field_texts`; a note could be found for anything otherwise.) A person's stay, the model's are left out.
+"""
 
 
 @unique
@@ -114,8 +118,9 @@ class Enricher:
         self._failures = 0
         try:
             answer = read_answer(text, note)
+            answer = _with_room(note, answer)
             await self._editor.annotate(
-                note, usage_scenarios=answer.phrasings, keywords=_with_room(note.keywords, answer.keywords)
+                note, usage_scenarios=answer.phrasings, keywords=(*note.keywords, *answer.keywords)
             )
         except UnusableAnswerError as error:
             return Enriched(note, Fate.REFUSED, str(error))
@@ -166,8 +171,21 @@ def _retry_in(error: ModelError, attempt: int) -> float | None:
     return min(backoff, LONGEST_BACKOFF_SECONDS)
 
 
-def _with_room(own: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
-    """Return a note's own keywords and the new ones behind them, as far as there is room for these."""
-    known = {word.casefold() for word in own}
-    new = [word for word in more if word.casefold() not in known]
-    return (*own, *new[: max(0, MAX_KEPT_KEYWORDS - len(own))])
+def _with_room(note: Note, answer: Phrasings) -> Phrasings:
+    """Return of `answer` what `note` has room for beside its own keywords: first phrasings, then keywords."""
+    left = MOST_CHARACTERS - sum(len(word) + 1 for word in note.keywords)
+    phrasings: list[str] = []
+    for phrasing in answer.phrasings:
+        if len(phrasing) + 1 <= left:
+            phrasings.append(phrasing)
+            left -= len(phrasing) + 1
+    known = {word.casefold() for word in note.keywords}
+    keywords: list[str] = []
+    for word in answer.keywords:
+        if word.casefold() not in known and len(word) + 1 <= left and len(known) < MOST_KEYWORDS:
+            keywords.append(word)
+            known.add(word.casefold())
+            left -= len(word) + 1
+    if not phrasings:
+        raise UnusableAnswerError("the note has so many keywords of its own that no phrasing has room beside them")
+    return Phrasings(tuple(phrasings), tuple(keywords))

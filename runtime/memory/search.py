@@ -15,10 +15,9 @@ __all__ = ["Dropped", "Found", "Hit", "LeftOut", "Part", "Searchable", "Source"]
 
 @unique
 class Source(StrEnum):
-    """What found a note: the words of the query, words that stand near them in this memory, or the query's vector."""
+    """What found a note: the words of the query, or its vector."""
 
     WORDS = "words"
-    RELATED_WORDS = "related_words"
     VECTORS = "vectors"
 
 

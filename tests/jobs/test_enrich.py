@@ -90,6 +90,22 @@ async def test_keywords_of_a_person_stay(
     assert (note.keywords, note.extra) == (("ci", "build", "pipeline"), {"mood": "fine"})
 
 
+async def test_no_more_is_written_than_the_ranking_takes_for_keywords(
+    opened: Opened, phrased: Phrased, observers: Observers, tmp_path: Path
+) -> None:
+    """Together with a person's own there are at most 24 keywords, and with the phrasings 1,900 characters of them."""
+    own = [f"own{number}" for number in range(20)]
+    long = [f"{number} " + "x" * 157 for number in range(8)]
+    model = FakeModel(turnouts=[phrased(*long, keywords=[f"k{number}" for number in range(12)])])
+    async with opened({"a.md": f"---\nname: T\nkeywords: [{', '.join(own)}]\n---\nfact\n"}) as memory:
+        await enrich(memory, model, observers, notes_of(tmp_path / "notes"))
+    (note,) = notes_of(tmp_path / "notes")
+
+    assert note.keywords == (*own, "k0", "k1", "k2", "k3")
+    assert len(note.usage_scenarios) == 8
+    assert sum(len(text) + 1 for text in (*note.keywords, *note.usage_scenarios)) <= 1_900
+
+
 async def test_a_note_that_changed_meanwhile_is_skipped(
     opened: Opened, phrased: Phrased, observers: Observers, tmp_path: Path
 ) -> None:
