@@ -87,7 +87,6 @@ def _forget(path: Path, root: Path, relatives: frozenset[str]) -> None:
 def _rewrite(path: Path, patience: float) -> None:
     """Write the file anew, so that no byte of a removed row is left in it or in its log."""
     with closing(sqlite3.connect(path, timeout=patience, isolation_level=None)) as connection:
-        connection.execute("PRAGMA secure_delete = ON")
         for table in _indexes(connection):
             connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - a table of this file
         connection.execute("VACUUM")
