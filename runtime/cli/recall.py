@@ -1,38 +1,39 @@
 """`recallscope recall`: what memory would answer to a query, and what it would leave out."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 import click
+from anyio import to_thread
 
 from recallscope.runtime.cli.compose import memory_roots, open_models, policy_split
-from recallscope.runtime.cli.output import for_stdout, one_line
+from recallscope.runtime.cli.memory.place import note_named
+from recallscope.runtime.cli.output import for_stdout
+from recallscope.runtime.cli.recall_answer import as_object, as_text, explanation
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.cli.vectors import open_vectors
 from recallscope.runtime.config import Flag, Settings
-from recallscope.runtime.memory.inspect import describe, describe_note
 from recallscope.runtime.memory.memory import Memory, open_memory
+from recallscope.runtime.memory.overview import overview
 from recallscope.runtime.memory.scopes import MemoryRoots, catalog_path
-from recallscope.runtime.memory.search import Found
+from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.observe import Observers
-from recallscope.runtime.recall.policy import policy_named
-from recallscope.runtime.recall.refine import Refined, Refiner
+from recallscope.runtime.recall.handle import Budget
+from recallscope.runtime.recall.policy import Policy, policy_named
+from recallscope.runtime.recall.rehearsal import rehearse
 from recallscope.runtime.recall.selector import Selector
-from recallscope.runtime.terms import Cause
+from recallscope.runtime.terms import PolicyName
 
 __all__ = ["recall"]
 
 
 VECTORS_SECONDS = 10.0
 """How long the answer waits for vectors of notes that lack one, where an embedding model is configured."""
-
-
-def _no_cause() -> Cause | None:
-    return None
 
 
 @click.command("recall")
@@ -46,18 +47,32 @@ def _no_cause() -> Cause | None:
 )
 @click.option("--queries", "file", metavar="FILE", help="Read one query a line from FILE (- for stdin).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
+@click.option("--explain", is_flag=True, help="Say of every note what its score is made of and what dropped it.")
+@click.option("--tool", "tools", multiple=True, metavar="NAME", help="Recall as after this tool (may be repeated).")
+@click.option("--surfaced", multiple=True, metavar="NOTE", help="Recall as if this note stood in the conversation.")
 @click.pass_context
-def recall(context: click.Context, query: str | None, directory: Path | None, file: str | None, as_json: bool) -> int:
+def recall(context: click.Context, query: str | None, directory: Path | None, file: str | None, **how: Any) -> int:
     """Say which notes QUERY recalls: the fast result, the refined one where a model is configured, and the runners-up.
 
-    The answer waits for the first sync of a new catalog. This is also how to ask why a note was not recalled.
+    The answer waits for the first sync of a new catalog. With --explain this is how to ask why a note was not recalled:
+    the recall is the one of a turn, which is in no hurry.
     """
     if (query is None) == (file is None):
         raise click.UsageError("give either a QUERY or --queries FILE")
     flags = {"memory.project_dir": Flag("--memory", str(directory) if directory is not None else None)}
     settings = settings_in_force(context, flags)
     queries = [query] if query is not None else list(_lines(file or "-"))
-    return anyio.run(_recall, settings, queries, directory, as_json)
+    return anyio.run(_recall, settings, queries, directory, _How(**how))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """What the options say of the recall and of its answer."""
+
+    as_json: bool
+    explain: bool
+    tools: tuple[str, ...]
+    surfaced: tuple[str, ...]
 
 
 def _lines(file: str) -> Iterator[str]:
@@ -68,7 +83,7 @@ def _lines(file: str) -> Iterator[str]:
         raise click.UsageError(f"--queries {file}: {error.strerror}; name a readable text file, or -") from error
 
 
-async def _recall(settings: Settings, queries: list[str], directory: Path | None, as_json: bool) -> int:
+async def _recall(settings: Settings, queries: list[str], directory: Path | None, how: _How) -> int:
     observers = Observers()
     roots = memory_roots(settings) if directory is None else MemoryRoots(project=directory)
     path = catalog_path(roots, settings.memory.cache_dir)
@@ -85,60 +100,36 @@ async def _recall(settings: Settings, queries: list[str], directory: Path | None
         if vectors is not None:
             with anyio.move_on_after(VECTORS_SECONDS):
                 await vectors.wait_filled()
-        policy = policy_named(policy_split(settings).policies[0])
-        refiner = Refiner(selector=selector, policy=policy, safety=settings.recall.selector_safety_seconds)
+        policy = _policy(settings)
+        budget = Budget(settings.recall.budget_notes, settings.recall.budget_characters)
+        surfaced = await _surfaced(memory, roots, how.surfaced)
         for query in queries:
-            found, seconds = await _search(memory, query, observers, policy.search_limit)
-            refined = None
-            if settings.model.name is not None:
-                started = observers.now()
-                chosen = await refiner.refine(
-                    memory, found, op=observers.new_op(), query=query, recent_tools=(), cause=_no_cause
-                )
-                refined = _refined(chosen, found, observers.now() - started)
-            described = describe(found, seconds, memory)
-            answer = {"query": query, "fast": described.pop("fast"), "refined": refined, **described}
-            click.echo(for_stdout(json.dumps(answer, ensure_ascii=False) if as_json else _text(answer)))
+            told = await rehearse(
+                memory,
+                query,
+                selector=selector,
+                policy=policy,
+                observers=observers,
+                budget=budget,
+                safety=settings.recall.selector_safety_seconds,
+                surfaced=surfaced,
+                recent_tools=how.tools,
+            )
+            answer = as_object(query, told, memory, refined=settings.model.name is not None)
+            if how.explain:
+                answer["explain"] = explanation(told, policy, budget)
+            click.echo(for_stdout(json.dumps(answer, ensure_ascii=False) if how.as_json else as_text(answer)))
     return 0
 
 
-async def _search(memory: Memory, query: str, observers: Observers, within: float | None) -> tuple[Found, float]:
-    started = observers.now()
-    found = await memory.search(query, exclude=frozenset(), recent_tools=(), within=within)
-    return found, observers.now() - started
+def _policy(settings: Settings) -> Policy:
+    """Return the first policy in force; where recall is off, what `tiered` would do."""
+    name = policy_split(settings).policies[0]
+    return policy_named(PolicyName.TIERED if name is PolicyName.OFF else name, ceiling=settings.recall.ceiling_seconds)
 
 
-def _refined(refined: Refined, found: Found, seconds: float) -> dict[str, Any]:
-    scores = {hit.note.id: hit.score for hit in (*found.fast, *found.lexical, *(left.hit for left in found.left_out))}
-    return {
-        "notes": [describe_note(note, scores.get(note.id)) for note in refined.notes],
-        "seconds": seconds,
-        "strategy": refined.strategy.value,
-        "error": refined.error.value if refined.error is not None else None,
-    }
-
-
-def _text(answer: Mapping[str, Any]) -> str:
-    fast, refined, catalog = answer["fast"], answer["refined"], answer["catalog"]
-    lines = [f"{answer['query']}", f"  fast result, after {fast['seconds'] * 1000:.1f} ms:", *_notes(fast["notes"])]
-    if refined is not None:
-        chooser = f"{refined['strategy']}, {refined['error']}" if refined["error"] else refined["strategy"]
-        lines += [f"  refined result ({chooser}), after {refined['seconds'] * 1000:.0f} ms:", *_notes(refined["notes"])]
-    if answer["runners_up"]:
-        lines += ["  left out (score too low, or further back):", *_notes(answer["runners_up"])]
-    lines.append(f"  {catalog['notes']} notes in the catalog, {len(catalog['skipped'])} files skipped")
-    lines += [f"    {one_line(skip['path'])}: {one_line(skip['why'])}" for skip in catalog["skipped"]]
-    return "\n".join(lines)
-
-
-def _notes(notes: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not notes:
-        return ["    nothing"]
-    return [
-        f"    {_score(note['score'])}  {one_line(note['path'])}  {one_line(note['title'])} [{note['type']}]"
-        for note in notes
-    ]
-
-
-def _score(score: float | None) -> str:
-    return "     -" if score is None else f"{score:6.2f}"
+async def _surfaced(memory: Memory, roots: MemoryRoots, names: tuple[str, ...]) -> frozenset[NoteVersion]:
+    if not names:
+        return frozenset()
+    known = await to_thread.run_sync(overview, memory.statistics().catalog, roots.roots)
+    return frozenset(note_named(name, known).note_version for name in names)

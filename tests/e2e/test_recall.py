@@ -268,3 +268,41 @@ async def test_wrong_use_is_exit_code_2(place: "Place", arguments: tuple[str, ..
 
     assert (done.code, done.out) == (2, "")
     assert told in done.err.splitlines()[-1]
+
+
+async def test_explain_says_of_every_note_what_its_score_is_made_of_and_what_dropped_it(place: "Place") -> None:
+    """Words and fields add up to the score; tools just used, notes in the conversation and the budget count."""
+    usage = "---\nname: The staging database with porter\n---\nHow to call the tool `porter`: parameters and formats.\n"
+    old = "---\nname: Old staging port\nsuperseded_by: reference/staging-database.md\n---\nThe port of the database.\n"
+    (place.notes / "project").mkdir(exist_ok=True)
+    (place.notes / "project/porter-usage.md").write_text(usage, encoding="utf-8")
+    (place.notes / "project/old-port.md").write_text(old, encoding="utf-8")
+    asked = ("recall", QUERY, "--json", "--explain", "--memory", "../notes")
+
+    plain = only(await place.run(*asked))["explain"]
+    after = only(await place.run(*asked, "--tool", "porter", "--surfaced", STAGING))["explain"]
+    none = only(await place.run(*asked, environ={"RECALLSCOPE_RECALL_BUDGET_NOTES": "0"}))["explain"]
+
+    candidates = {candidate["path"]: candidate for candidate in plain["candidates"]}
+    best = candidates[STAGING]
+    assert (best["fate"], best["point"], best["fast"]) == ("delivered", "initial", True)
+    assert best["score"] == pytest.approx(sum(part["value"] for part in best["words"]), abs=1e-3)
+    assert best["score"] == pytest.approx(sum(best["by_field"].values()), abs=1e-3)
+    assert list(best["by_source"]) == plain["sources"] == ["words"]
+    assert candidates["project/old-port.md"]["fate"] == "superseded"
+    assert best["score"] >= plain["threshold"] > 0
+    fates = {candidate["path"]: candidate["fate"] for candidate in after["candidates"]}
+    assert (fates[STAGING], fates["project/porter-usage.md"]) == ("already_surfaced", "tool_noise")
+    assert {candidate["fate"] for candidate in none["candidates"] if candidate["fast"]} == {"budget"}
+
+
+async def test_explain_reads_well(place: "Place") -> None:
+    """As text, each candidate has a line on its fate and one on its words; an unknown note is one sentence."""
+    done = await place.run("recall", QUERY, "--explain", "--memory", "../notes")
+    wrong = await place.run("recall", QUERY, "--surfaced", "nowhere.md", "--memory", "../notes")
+
+    lines = [line.strip() for line in done.out.splitlines()]
+    assert lines[lines.index("every note that was looked at:") + 2] == "delivered at initial"
+    assert "in title" in lines[lines.index("every note that was looked at:") + 3]
+    assert (wrong.code, wrong.out, wrong.err.count("\n")) == (1, "", 1)
+    assert "nowhere.md" in wrong.err
