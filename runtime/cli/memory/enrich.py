@@ -22,6 +22,7 @@ from recallscope.runtime.memory.memory import open_memory
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.scopes import INDEX_NAME, Root, Skipped, list_notes
 from recallscope.runtime.memory.store import INDEX_MARK, read_bytes, read_note
+from recallscope.runtime.terms import ScopeName
 from recallscope.telemetry.sdk import open_telemetry
 
 __all__ = ["enrich"]
@@ -61,7 +62,7 @@ def enrich(
 
     They are found then by words that do not stand in them. The notes' text goes to the model's server. A run that is
     stopped with Ctrl-C keeps what is written; the next run asks about the rest. Notes below a folder whose MEMORY.md
-    another program wrote are not written to.
+    another program wrote are not written to, those of a team only with --scope team.
     """
     place = Place.of(context, directory, scope)
     chosen = _choose(place, everything=everything, limit=limit)
@@ -78,7 +79,8 @@ def enrich(
 
 def _choose(place: Place, *, everything: bool, limit: int | None) -> Sequence[Note]:
     """Read the notes that are to be asked about, and say which folders and files are left out."""
-    ours, others = _writable(place.asked)
+    named = [root for root in place.asked if root.scope is not ScopeName.TEAM or len(place.asked) == 1]
+    ours, others = _writable(named)
     for root in others:
         complain(f"{root.path}: not written to, since its {INDEX_NAME} is another program's or it may not be written")
     notes, skipped = _read(ours)
