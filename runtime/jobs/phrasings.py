@@ -5,7 +5,6 @@ front matter that steers later searches, so every text in it is one short line w
 that holds a credential or an endless list is refused as a whole.
 """
 
-import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from xml.sax.saxutils import escape
 
 from recallscope.runtime.memory.credentials import find_credentials
 from recallscope.runtime.memory.note import Note
+from recallscope.runtime.model.ask import json_object_of
 from recallscope.runtime.model.seam import ResponseSchema
 
 __all__ = [
@@ -92,13 +92,9 @@ def read_answer(text: str, note: Note) -> Phrasings:
     Raises:
         UnusableAnswerError: no JSON object with the two lists, a list without end, a credential, or nothing usable.
     """
-    try:
-        answer: object = json.loads(text)
-    except (ValueError, RecursionError):
-        raise UnusableAnswerError("the answer is no JSON") from None
-    if not isinstance(answer, dict):
+    fields = json_object_of(text)
+    if fields is None:
         raise UnusableAnswerError("the answer is no JSON object")
-    fields = cast("dict[str, object]", answer)
     phrasings = _texts(fields.get("phrasings"), "phrasings", PHRASING_CHARACTERS)
     keywords = _texts(fields.get("keywords", []), "keywords", KEYWORD_CHARACTERS)
     findings = find_credentials("\n".join((*phrasings, *keywords)))

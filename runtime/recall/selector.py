@@ -1,10 +1,9 @@
 """The refined choice: a small model reads one line per candidate and names the notes that will help.
 
 Candidates carry short opaque ids and no paths. Unknown and repeated ids are dropped and the rest kept; an answer that
-is no such list is a failed call, an empty list is a final answer (DESIGN section 4).
+is no such list is a failed call, an empty list is a final answer (docs/memory.md).
 """
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import cast
@@ -13,7 +12,7 @@ from recallscope.runtime.errors import ModelStreamError
 from recallscope.runtime.events import Cause, OpId, Purpose
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.messages import TextPart, UserMessage
-from recallscope.runtime.model.ask import call_started, facts_of
+from recallscope.runtime.model.ask import call_started, facts_of, json_object_of
 from recallscope.runtime.model.seam import Answer, Model, ModelRequest, ResponseSchema
 from recallscope.runtime.observe import Observers
 
@@ -22,7 +21,9 @@ __all__ = ["MANIFEST_BYTES", "MAX_CANDIDATES", "SCHEMA", "Selector"]
 MAX_CANDIDATES = 200
 MANIFEST_BYTES = 25_000
 QUERY_CHARACTERS = 4_000
+TITLE_CHARACTERS = 200
 DESCRIPTION_CHARACTERS = 300
+KEYWORD_CHARACTERS = 64
 
 SCHEMA = ResponseSchema(
     "memory_selection",
@@ -107,17 +108,17 @@ def _manifest(candidates: Sequence[Note]) -> Iterable[tuple[str, tuple[Note, str
 
 def _line(identifier: str, note: Note) -> str:
     day = datetime.fromtimestamp(note.updated, UTC).date().isoformat()
-    keywords = f" ({', '.join(note.keywords[:3])})" if note.keywords else ""
+    words = [keyword[:KEYWORD_CHARACTERS] for keyword in note.keywords[:3]]
+    keywords = f" ({', '.join(words)})" if words else ""
     described = f" - {note.description[:DESCRIPTION_CHARACTERS]}" if note.description else ""
-    return " ".join(f"{identifier} [{note.type}] {day} {note.title}{described}{keywords}".split())
+    return " ".join(f"{identifier} [{note.type}] {day} {note.title[:TITLE_CHARACTERS]}{described}{keywords}".split())
 
 
 def _identifiers(text: str, url: str) -> list[str]:
-    try:
-        answer: object = json.loads(text)
-    except ValueError as error:
-        raise ModelStreamError(url=url, problem="the selection is no JSON") from error
-    selected = cast("dict[str, object]", answer).get("selected") if isinstance(answer, dict) else None
+    answer = json_object_of(text)
+    if answer is None:
+        raise ModelStreamError(url=url, problem="the selection is no JSON object")
+    selected = answer.get("selected")
     if not isinstance(selected, list):
         raise ModelStreamError(url=url, problem='the selection has no list "selected"')
     return [name for name in cast("list[object]", selected) if isinstance(name, str)]

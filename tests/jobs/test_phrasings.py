@@ -72,8 +72,8 @@ def test_an_answer_is_cut_to_its_bounds() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("Sure! Here are some:", "the answer is no JSON"),
-        ("[" * 100_000, "the answer is no JSON"),
+        ("Sure! Here are some:", "the answer is no JSON object"),
+        ("[" * 100_000, "the answer is no JSON object"),
         ("[]", "the answer is no JSON object"),
         ("{}", 'the answer has no list "phrasings"'),
         (answer("one text"), 'the answer has no list "phrasings"'),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from recallscope.runtime.errors import ModelStreamError
 from recallscope.runtime.events import ModelCallFinished, ModelCallStarted, OpId, Purpose, Status
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.messages import TextPart, UserMessage
@@ -54,6 +55,41 @@ async def test_unknown_and_repeated_ids_are_dropped(observers: Observers) -> Non
     model = FakeModel(turnouts=[Turnout(chunks=[Chunk(json.dumps({"selected": answer}))])])
 
     assert await select(observers, model) == ["b", "a", "c", "d", "e"]
+
+
+async def test_a_fenced_answer_is_read_too(observers: Observers) -> None:
+    """A model that was asked for plain JSON may put it into a block."""
+    model = FakeModel(turnouts=[Turnout(chunks=[Chunk('```json\n{"selected": ["n02"]}\n```')])])
+
+    assert await select(observers, model) == ["b"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "n01", "[1]", '{"selected": "n01"}', "{}", "[" * 100_000, 'Here: {"selected": []}']
+)
+async def test_what_is_no_list_of_ids_is_a_failed_call(
+    observers: Observers, recorder: EventRecorder, text: str
+) -> None:
+    """The call ends as failed, with a type that metrics can count."""
+    model = FakeModel(turnouts=[Turnout(chunks=[Chunk(text)])])
+    with pytest.raises(ModelStreamError, match="the selection"):
+        await select(observers, model)
+    finished = recorder.only(ModelCallFinished)
+
+    assert (finished.status, finished.error_type) == (Status.FAILED, "stream_error")
+
+
+async def test_a_line_is_bounded_whatever_the_note_says(
+    observers: Observers, choosing: Callable[..., FakeModel]
+) -> None:
+    """A note whose title or keywords have no end does not push the others out of the manifest."""
+    model = choosing()
+    endless = replace(make_note("x" * 50_000), description="d" * 50_000, keywords=("k" * 50_000,) * 9)
+    await select(observers, model, [endless, NOTES[0]])
+    first, second = asked(model).split("Candidates:\n")[1].splitlines()
+
+    assert len(first) < 750
+    assert second.startswith("n02 [project] 1970-01-01 a")
 
 
 async def test_candidates_have_short_ids_and_no_paths(observers: Observers, choosing: Callable[..., FakeModel]) -> None:
