@@ -185,10 +185,16 @@ def project_key(workspace: Path, *, by: str = "git-root") -> str:
     """
     path = workspace.expanduser().resolve()
     if by == "git-root":
-        # Not Path.exists: a parent that may not be looked into has no entry that counts.
-        path = next((folder for folder in (path, *path.parents) if os.path.exists(folder / ".git")), path)  # noqa: PTH110
+        path = next((folder for folder in (path, *path.parents) if _has_git(folder)), path)
     readable = re.sub(r"[^0-9A-Za-z]+", "-", str(path)).strip("-")[-80:]
     return f"{readable}-{hashlib.blake2b(os.fsencode(path), digest_size=4).hexdigest()}"
+
+
+def _has_git(folder: Path) -> bool:
+    try:
+        return (folder / ".git").exists()
+    except OSError:  # a parent that may not be looked into has no entry that counts
+        return False
 
 
 def tenant_key(tenant: str) -> str:
