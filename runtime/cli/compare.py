@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
-from recallscope.runtime.cli.compose import observers_of, telemetry_settings
+from recallscope.runtime.cli.observed import observers_of, telemetry_settings
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Settings
 from recallscope.runtime.config.load import Origin

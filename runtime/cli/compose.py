@@ -4,11 +4,8 @@ Heavy imports (the model client, the memory store) happen when this module is im
 run turns do, and before the first turn is admitted.
 """
 
-import logging
-import os
-import sys
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +13,6 @@ from typing import IO, Any
 
 import click
 
-from recallscope.runtime import __version__
 from recallscope.runtime.agent.gates import Limits
 from recallscope.runtime.agent.host import Agent, RecallSettings
 from recallscope.runtime.agent.ready import ready_for_turns
@@ -25,20 +21,18 @@ from recallscope.runtime.agent.send import Attempts, SendSettings
 from recallscope.runtime.agent.tools.files import workspace_tools
 from recallscope.runtime.agent.tools.registry import Toolbox
 from recallscope.runtime.cli.vectors import open_vectors
-from recallscope.runtime.config import Metrics, Selector, Settings
+from recallscope.runtime.config import Selector, Settings
 from recallscope.runtime.errors import ConfigError
-from recallscope.runtime.events import ProcessStarted
 from recallscope.runtime.memory.memory import Memory, open_memory
 from recallscope.runtime.memory.scopes import MemoryRoots, catalog_path
 from recallscope.runtime.model.openai_compat import OpenAICompatModel, TraceHeaders
-from recallscope.runtime.observe import Observer, Observers
+from recallscope.runtime.observe import Observers
 from recallscope.runtime.recall.fence import EXPLANATION
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.recall.policy import PolicySplit
 from recallscope.runtime.terms import ScopeName
-from recallscope.telemetry.sdk import Telemetry, TelemetrySettings
 
-__all__ = ["Models", "memory_roots", "observers_of", "open_agent", "open_models", "telemetry_settings"]
+__all__ = ["Models", "memory_roots", "open_agent", "open_models", "policy_split"]
 
 SYSTEM_PROMPT = (
     "You are a helpful agent that works in the person's workspace with the tools you are given. Use them to find out "
@@ -74,46 +68,11 @@ class Models:
     selector: OpenAICompatModel | None
 
 
-def telemetry_settings(settings: Settings, front_end: str, *, serves_metrics: bool, journal: bool) -> TelemetrySettings:
-    """Return what telemetry is to do for the command `front_end`; `serves_metrics` decides where `auto` is set."""
-    metrics = settings.telemetry.metrics
-    return TelemetrySettings(
-        version=__version__,
-        front_end=front_end,
-        policies=tuple(policy_split(settings).policies),
-        serve_metrics=metrics is Metrics.ON or (metrics is Metrics.AUTO and serves_metrics),
-        slow_turn_seconds=settings.telemetry.slow_turn_seconds,
-        journal=journal and settings.telemetry.journal,
-        journal_directory=settings.telemetry.journal_dir,
-        metrics_host=settings.telemetry.metrics_host,
-        metrics_port=settings.telemetry.metrics_port,
-        log_stream=sys.stderr,
-        log_level=logging.WARNING,
-    )
-
-
 def policy_split(settings: Settings) -> PolicySplit:
     """Return the policies in force."""
     return PolicySplit.parse(
         settings.recall.policy, experiment=settings.recall.experiment, source=settings.source("recall.policy")
     )
-
-
-def observers_of(telemetry: Telemetry, front_end: str, also: Iterable[Observer] = ()) -> Observers:
-    """Return the observers of this process, with its clock tied to the wall by the first event."""
-    observers = Observers((*telemetry.observers, *also))
-    telemetry.watch_observers(observers.statistics)
-    observers.emit(
-        ProcessStarted(
-            op=observers.new_op(),
-            at=observers.now(),
-            wall=time.time(),
-            pid=os.getpid(),
-            version=__version__,
-            front_end=front_end,
-        )
-    )
-    return observers
 
 
 def memory_roots(settings: Settings) -> MemoryRoots:
@@ -184,7 +143,7 @@ async def open_models(settings: Settings, trace_headers: TraceHeaders) -> AsyncG
 
 @asynccontextmanager
 async def open_agent(
-    settings: Settings, telemetry: Telemetry, observers: Observers
+    settings: Settings, trace_headers: TraceHeaders, observers: Observers
 ) -> AsyncGenerator[tuple[Agent, Memory | None], None]:
     """Open the configured agent and its memory; the memory is None where it is switched off.
 
@@ -194,12 +153,12 @@ async def open_agent(
     """
     workspace = _workspace(settings)
     async with AsyncExitStack() as stack:
-        models = await stack.enter_async_context(open_models(settings, telemetry.trace_headers))
+        models = await stack.enter_async_context(open_models(settings, trace_headers))
         memory = None
         if settings.memory.enabled:
             roots = memory_roots(settings)
             path = catalog_path(roots, settings.memory.cache_dir)
-            vectors = await stack.enter_async_context(open_vectors(settings, telemetry.trace_headers, observers))
+            vectors = await stack.enter_async_context(open_vectors(settings, trace_headers, observers))
             memory = await stack.enter_async_context(
                 open_memory(roots, catalog_path=path, observers=observers, watch=True, vectors=vectors)
             )

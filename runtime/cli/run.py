@@ -11,7 +11,8 @@ from anyio.abc import TaskStatus
 
 from recallscope.runtime.agent.session import Session
 from recallscope.runtime.agent.turn_state import AnswerText, ToolCallStarted, TurnRequest, TurnResult, Update
-from recallscope.runtime.cli.compose import observers_of, open_agent, telemetry_settings
+from recallscope.runtime.cli.compose import open_agent
+from recallscope.runtime.cli.observed import observers_of, telemetry_settings
 from recallscope.runtime.cli.output import READER_LEFT, StdoutError, complain, discard_stdout, for_stdout
 from recallscope.runtime.cli.recall_line import recall_line
 from recallscope.runtime.cli.settings import settings_in_force
@@ -145,7 +146,7 @@ async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) ->
     facts = _Facts()
     with open_telemetry(telemetry_settings(settings, FRONT_END, serves_metrics=False, journal=journal)) as telemetry:
         observers = observers_of(telemetry, FRONT_END, (facts, told))
-        async with open_agent(settings, telemetry, observers) as (agent, memory), _running(telemetry.run):
+        async with open_agent(settings, telemetry.trace_headers, observers) as (agent, memory), _running(telemetry.run):
             if memory is not None:
                 with anyio.move_on_after(FIRST_SYNC_SECONDS):
                     await memory.wait_synced()

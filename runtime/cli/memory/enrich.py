@@ -13,8 +13,9 @@ from typing import Any
 import anyio
 import click
 
-from recallscope.runtime.cli.compose import observers_of, open_models, telemetry_settings
+from recallscope.runtime.cli.compose import open_models
 from recallscope.runtime.cli.memory.place import Place, json_option, place_options
+from recallscope.runtime.cli.observed import observers_of, telemetry_settings
 from recallscope.runtime.cli.output import complain, for_stdout, one_line
 from recallscope.runtime.errors import NoteError
 from recallscope.runtime.jobs.enrich import AT_ONCE, Enriched, Enricher, Fate, lacking

@@ -10,10 +10,10 @@ import anyio
 import click
 from anyio import to_thread
 
-from recallscope.runtime.cli.compose import telemetry_settings
 from recallscope.runtime.cli.memory.editor import has_terminal
 from recallscope.runtime.cli.memory.place import Place, json_option, note_named, place_options, read_current
 from recallscope.runtime.cli.memory.printing import print_json, print_text
+from recallscope.runtime.cli.observed import telemetry_settings
 from recallscope.runtime.cli.output import one_line
 from recallscope.runtime.errors import NoteError
 from recallscope.runtime.memory.erase import erase_from_catalogs
