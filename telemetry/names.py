@@ -340,6 +340,7 @@ LOST_QUEUE_FULL: Final = "queue_full"
 LOST_EXPORT_FAILED: Final = "export_failed"
 LOST_WRITE_FAILED: Final = "write_failed"
 LOST_SHUTDOWN: Final = "shutdown"
+LOST_TOO_MANY_OPEN: Final = "too_many_open"
 
 LOOP_LAG: Final = histogram(
     "recallscope.loop.lag", "The longest that ready work was held up by the event loop, per 100 ms.", buckets=BUCKETS_R

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from opentelemetry.metrics import NoOpMeterProvider
@@ -64,6 +65,7 @@ class TracePipeline:
             span_limits=span_limits(environ),
         )
         self.queue: ExportQueue[ReadableSpan] | None = None
+        self.refused: Callable[[], int] = lambda: 0
         self._close_exporter: Callable[[], None] = lambda: None
         plan = plan_export(environ, "TRACES", by_default=True)
         if plan is None:
@@ -93,8 +95,11 @@ class TracePipeline:
             self._close_exporter()
 
     def flows(self) -> tuple[Flow, ...]:
-        """Say what became of the spans."""
-        return (self.queue.flow(),) if self.queue is not None else ()
+        """Say what became of the spans; those that `refused` tells of were never begun."""
+        if self.queue is None:
+            return ()
+        flow = self.queue.flow()
+        return (replace(flow, lost=(*flow.lost, (names.LOST_TOO_MANY_OPEN, self.refused()))),)
 
 
 class MetricPipeline:

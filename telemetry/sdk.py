@@ -123,6 +123,7 @@ class Telemetry:
         self._flows.append(traces.flows)
         tracer = traces.provider.get_tracer(names.SCOPE, settings.version)
         spans = self._spans = SpanObserver(tracer, anchor=self._anchor, slow_turn_seconds=settings.slow_turn_seconds)
+        traces.refused = lambda: spans.refused
         self.observers = (spans,)
         histogram, deferred = None, None
         if metrics.provider is not None:

@@ -51,7 +51,8 @@ class OpenSpan:
 class SpanTable:
     """The spans of all operations: open ones, and for a minute the contexts of ended ones.
 
-    `forget` is told each operation whose span ends.
+    `forget` is told each operation whose span ends. `refused` counts operations that got no span because the table was
+    full, `closed_with_parent` the spans that were ended because their parent ended.
     """
 
     def __init__(self, tracer: Tracer, *, forget: Callable[[OpId], None]) -> None:
@@ -60,6 +61,7 @@ class SpanTable:
         self._open: dict[OpId, OpenSpan] = {}
         self._ended: dict[OpId, tuple[SpanContext, int]] = {}
         self.closed_with_parent = 0
+        self.refused = 0
 
     def open(
         self,
@@ -79,6 +81,7 @@ class SpanTable:
         if op in self._open or op in self._ended:
             return None
         if len(self._open) >= MAX_OPEN:
+            self.refused += 1
             return None
         above = self._open.get(parent) if parent is not None else None
         links: Sequence[Link] = ()

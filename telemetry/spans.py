@@ -137,6 +137,11 @@ class SpanObserver:
         """How many spans were ended because their parent ended."""
         return self._table.closed_with_parent
 
+    @property
+    def refused(self) -> int:
+        """How many operations got no span because too many were open."""
+        return self._table.refused
+
     def trace_headers(self, op: OpId) -> Mapping[str, str]:
         """Return the W3C headers for work that `op` asks others for; empty for an unknown operation."""
         context = self._table.span_context(op)

@@ -24,6 +24,7 @@ from recallscope.telemetry.contract import RESOURCE_ATTRIBUTES
 from recallscope.telemetry.flow import Flow
 from recallscope.telemetry.read.journal import read_journal
 from recallscope.telemetry.sdk import Telemetry, TelemetrySettings, open_telemetry
+from recallscope.telemetry.span_table import MAX_OPEN
 from recallscope.telemetry.testing.golden import golden_process, golden_turn
 from recallscope.telemetry.testing.receiver import Behaviour, OtlpReceiver, attributes_of
 
@@ -602,3 +603,17 @@ def test_a_collector_that_is_there_loses_nothing(receiver: OtlpReceiver) -> None
     assert (flows["traces"].exported, flows["traces"].lost_items) == (1800, 0)
     assert len(receiver.spans()) == 1800
     assert errors == ""
+
+
+def test_an_operation_that_gets_no_span_is_counted_as_lost(
+    receiver: OtlpReceiver, exporting: Callable[[dict[str, str]], dict[str, str]]
+) -> None:
+    """When 10,000 spans are open, the next operation has none, and the losses say so."""
+    with open_telemetry(_settings(exporting(receiver.environ()))) as telemetry:
+        tools = [ToolStarted(op=OpId(f"x{n}"), at=1.0, parent=None, tool="t", call_id="") for n in range(MAX_OPEN + 2)]
+        _feed(telemetry, tools)
+        (lost,) = [
+            dict(flow.lost)[names.LOST_TOO_MANY_OPEN] for flow in telemetry.statistics() if flow.signal == "traces"
+        ]
+
+    assert lost == 2
