@@ -4,7 +4,7 @@ Of the library's detectors those are used that know a secret by its own form. Le
 of any quoted text, by names without looking at the value, and by addresses of machines (they take notes about commits,
 policies and hosts for secrets), the one for private keys (it takes the words BEGIN PRIVATE KEY for one, and misses
 encrypted ones), and the ones for npm and for passwords in addresses (their time grows with the square of a line).
-Importing this module imports the library.
+Nothing of the library that asks the network whether a secret works is called. Importing this module imports it.
 """
 
 import math

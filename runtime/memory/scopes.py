@@ -1,6 +1,7 @@
 """Where notes live: base directory, project key, the roots of the scopes, and the safe enumeration of a root."""
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -255,12 +256,15 @@ def open_folder(root: Path, folder: str) -> Generator[int, None, None]:
     Every folder is opened from the one before: one that is replaced by a symbolic link meanwhile is an error.
 
     Raises:
-        OSError: a part is missing, no folder, or a symbolic link.
+        OSError: a part is missing, no folder, a symbolic link, or `..`.
     """
+    parts = folder.split("/") if folder else []
+    if not {"", ".", ".."}.isdisjoint(parts):
+        raise OSError(errno.EINVAL, "a path below a memory folder has no empty part, no . and no ..")
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     descriptor = os.open(root, flags)
     try:
-        for part in folder.split("/") if folder else ():
+        for part in parts:
             below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
@@ -274,11 +278,15 @@ def is_note_path(relative: str) -> bool:
     *folders, name = relative.split("/")
     if any(part.startswith(".") for part in (*folders, name)) or len(folders) > MAX_DEPTH:
         return False
+    return _is_utf8(relative) and _is_note_name(name)
+
+
+def _is_utf8(name: str) -> bool:
     try:
-        relative.encode()
+        name.encode()
     except UnicodeEncodeError:
         return False
-    return _is_note_name(name)
+    return True
 
 
 def _is_note_name(name: str) -> bool:
@@ -291,9 +299,7 @@ def _take(
     """Sort one entry into `files` or `skipped`, or yield it as a folder to list."""
     relative = f"{folder}/{entry.name}" if folder else entry.name
     is_note = _is_note_name(entry.name)
-    try:
-        relative.encode()
-    except UnicodeEncodeError:
+    if not _is_utf8(relative):
         if is_note:
             skipped.append(Skipped(os.fsencode(relative).decode(errors="backslashreplace"), "its name is not UTF-8"))
         return
@@ -333,6 +339,8 @@ def confined(root: Path, relative: str) -> Path:
     problem = None
     if not relative or relative.startswith("/") or "\\" in relative or "\0" in relative:
         problem = "it is no path below the memory folder with forward slashes"
+    elif not _is_utf8(relative):
+        problem = "its name is not UTF-8, and such a file is never read as a note"
     elif any(part in {"", ".", ".."} for part in parts):
         problem = "it holds an empty, `.` or `..` folder"
     elif any(part.startswith(".") for part in parts):

@@ -81,6 +81,8 @@ def _opened(root: Path, relative: str) -> Generator[int, None, None]:
         raise
     except OSError as error:
         raise NoteError(path=relative, problem=f"it cannot be opened: {error.strerror}") from None
+    except ValueError:  # a NUL, or half a surrogate pair
+        raise NoteError(path=relative, problem="it has a name that no file can have") from None
     try:
         yield descriptor
     finally:

@@ -2,19 +2,21 @@
 
 import os
 import re
+import tempfile
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallscope.runtime.errors import MemoryWriteError, StoreUnavailableError
+from recallscope.runtime.errors import MemoryWriteError, NoteError, StoreUnavailableError
 from recallscope.runtime.memory.edit import Draft
 from recallscope.runtime.memory.memory import Memory, open_memory
-from recallscope.runtime.memory.scopes import MemoryRoots, catalog_path, tenant_key
+from recallscope.runtime.memory.scopes import MemoryRoots, catalog_path, confined, tenant_key
 from recallscope.runtime.memory.search import Found
+from recallscope.runtime.memory.store import read_bytes
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.terms import ScopeName
 
@@ -71,6 +73,30 @@ def test_two_tenants_never_share_or_nest_a_folder_or_a_catalog(one: str, other: 
 def test_a_tenants_folder_has_a_plain_short_name(tenant: str) -> None:
     """Lower-case ASCII letters, digits and `-`, at most 73 of them: no name leads anywhere else."""
     assert re.fullmatch(r"(?:[0-9a-z](?:[0-9a-z-]{0,38}[0-9a-z])?-)?[0-9a-f]{32}", tenant_key(tenant))
+
+
+@given(
+    st.lists(
+        st.sampled_from(("..", ".", "", "up", "bob", "project", "x.md", "\0", "\ud800", "..\\bob", "~")), max_size=8
+    )
+)
+def test_no_spelling_of_a_path_leads_to_the_other(parts: list[str]) -> None:
+    """A write is refused or stays below; a read is refused or finds nothing. `up` is a link to the other."""
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name).resolve()
+        own, other = base / "mallory", base / "bob"
+        for folder in (own / "project", other / "project"):
+            folder.mkdir(parents=True)
+        (other / "x.md").write_text("secret")
+        (other / "project" / "x.md").write_text("secret")
+        (own / "up").symlink_to(other)
+        (own / "project" / "x.md").symlink_to(other / "x.md")
+        for relative in ("/".join(parts), f"{base}/" + "/".join(parts)):
+            with suppress(MemoryWriteError):
+                path = confined(own, relative)
+                assert path.resolve().is_relative_to(own)
+            with pytest.raises((NoteError, FileNotFoundError)):
+                read_bytes(own, relative)
 
 
 def test_a_tenant_lies_apart_from_the_memory_without_tenants() -> None:
