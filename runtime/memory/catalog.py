@@ -261,12 +261,12 @@ class _Counts:
 
     def write(self, writer: sqlite3.Connection, root: int) -> None:
         """Bring the table of frequencies up to what was counted."""
-        counters = (self._anywhere, *self._lists.values())
-        changed = [
-            (root, token, *numbers)
-            for token in sorted(self._anywhere)
-            if any(numbers := [counter.get(token, 0) for counter in counters])
+        heading, description, body = (counter.get for counter in self._lists.values())
+        rows = [
+            (root, token, number, heading(token, 0), description(token, 0), body(token, 0))
+            for token, number in sorted(self._anywhere.items())
         ]
+        changed = [row for row in rows if any(row[2:])]
         writer.executemany(
             "INSERT INTO terms VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (root, term) DO UPDATE SET "
             "documents = documents + excluded.documents, t = t + excluded.t, "
