@@ -1,8 +1,8 @@
 """The search for words and the question for the query's vector, side by side, and what both make together.
 
 Words that found something never wait for a vector; only where they are silent the search waits for it, no longer than
-the whole search may take. A vector that comes too late is not used and its call is closed. It is used, too, if it is
-there when the words have answered.
+the whole search may take. A vector that comes too late is not used and its call is closed. The words have a head start
+of some milliseconds: most queries are answered by then, and nothing of them is sent anywhere.
 """
 
 import itertools
@@ -16,7 +16,7 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 
 from recallscope.runtime.errors import StoreUnavailableError
-from recallscope.runtime.events import OpId
+from recallscope.runtime.events import Cause, OpId
 from recallscope.runtime.memory.fuse import Ranking, fuse
 from recallscope.runtime.memory.lookup import CANDIDATES, FAST, LEFT_OUT, LEXICAL, Lookup
 from recallscope.runtime.memory.note import Note
@@ -48,10 +48,14 @@ async def search_with_vectors(
     found = Found()
     failure: StoreUnavailableError | None = None
     async with anyio.create_task_group() as tasks:
-        there = anyio.Event()
+        silent, there = anyio.Event(), anyio.Event()
+        late = False
 
         async def ask() -> None:
-            vector = await vectors.ask(lookup.query, parent=parent)
+            with anyio.move_on_after(vectors.head_start):
+                await silent.wait()
+            cause = partial(_cause, lambda: late)
+            vector = await vectors.ask(lookup.query, parent=parent, cause=cause)
             if vector is not None:
                 answers.append(vector)
             there.set()
@@ -63,8 +67,10 @@ async def search_with_vectors(
             failure = error  # raised below, outside of the group
         else:
             if not found.fast and not found.partial:
+                silent.set()
                 with anyio.move_on_after(max(until - time.monotonic(), 0.0)):
                     await there.wait()
+                late = not there.is_set()
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
@@ -73,6 +79,11 @@ async def search_with_vectors(
     compare = partial(_compare, vectors, lookup, answers[0])
     hits, left_out, strong = await to_thread.run_sync(compare, limiter=limiter, abandon_on_cancel=True)
     return merged(found, hits, left_out, strong=strong, threshold=vectors.threshold)
+
+
+def _cause(late: Callable[[], bool]) -> Cause | None:
+    """Say why the call is cancelled: it came too late, or (None) nobody needs it any more."""
+    return Cause.POLICY_LIMIT if late() else None
 
 
 def _compare(

@@ -49,6 +49,9 @@ ENOUGH_TO_COMPARE = 50
 RELATED = 0.9
 """A second note is delivered with the first one if it has this share of its likeness."""
 
+HEAD_START_SECONDS = 0.01
+"""How long the words may take before the vector is asked for; where they answer sooner and found nothing, at once."""
+
 NEAREST = 40
 TEXTS_AT_ONCE = 64
 NOTE_CHARACTERS = 4_000
@@ -98,9 +101,11 @@ class Vectors:
         observers: Observers,
         *,
         threshold: float = DEFAULT_THRESHOLD,
+        head_start: float = HEAD_START_SECONDS,
         pause: float = PAUSE_SECONDS,
     ) -> None:
         self.threshold = threshold
+        self.head_start = head_start
         self._model = model
         self._name = model.endpoint.model
         self._observers = observers
@@ -139,11 +144,16 @@ class Vectors:
 
     # The query
 
-    async def ask(self, query: str, *, parent: OpId | None) -> Sequence[float] | None:
-        """Return the vector of `query`, None if the model fails; cancelling closes the connection."""
+    async def ask(
+        self, query: str, *, parent: OpId | None, cause: Callable[[], Cause | None]
+    ) -> Sequence[float] | None:
+        """Return the vector of `query`, None if the model fails; cancelling closes the connection.
+
+        `cause` says why the call is cancelled, if it is.
+        """
         texts = [" ".join(query.split())[:QUERY_CHARACTERS]]
         try:
-            embedded = await self._embed(texts, parent=parent, timeout=None, cause=Cause.POLICY_LIMIT)
+            embedded = await self._embed(texts, parent=parent, timeout=None, cause=cause)
         except ModelError as error:
             self._tell(f"the vector of a query: {error}")
             return None
@@ -216,7 +226,7 @@ class Vectors:
             return
         texts = [embedded_text(note) for _, note in notes]
         try:
-            embedded = await self._embed(texts, parent=None, timeout=FILL_SECONDS, cause=Cause.PROCESS_SHUTDOWN)
+            embedded = await self._embed(texts, parent=None, timeout=FILL_SECONDS, cause=lambda: Cause.PROCESS_SHUTDOWN)
         except ModelError as error:
             if error.status_code not in _TOO_MUCH:
                 raise
@@ -240,10 +250,10 @@ class Vectors:
         *,
         parent: OpId | None,
         timeout: float | None,  # noqa: ASYNC109 - passed on, where it is an error of its own
-        cause: Cause,
+        cause: Callable[[], Cause | None],
     ) -> Embedded:
         started = call_started(self._observers, self._model.endpoint, Purpose.EMBEDDING, parent=parent)
-        with self._observers.operation(started, cause=lambda: cause) as operation:
+        with self._observers.operation(started, cause=cause) as operation:
             operation.note(attempts=1)
             embedded = await self._model.embed(texts, op=started.op, timeout=timeout)
             operation.note(input_tokens=embedded.tokens, response_model=embedded.model)

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import CapacityLimiter
 
-from recallscope.runtime.events import Event, ModelCallFinished, ModelCallStarted, OpId, Purpose, Status
+from recallscope.runtime.events import Cause, Event, ModelCallFinished, ModelCallStarted, OpId, Purpose, Status
+from recallscope.runtime.memory.catalog import Catalog
+from recallscope.runtime.memory.lookup import Lookup
 from recallscope.runtime.memory.memory import Memory, open_memory
 from recallscope.runtime.memory.scopes import MemoryRoots
-from recallscope.runtime.memory.search import Dropped, Found, Source
+from recallscope.runtime.memory.search import Dropped, Found, Hit, Source
+from recallscope.runtime.memory.semantic import search_with_vectors
 from recallscope.runtime.memory.vectors import Vectors
 from recallscope.runtime.model.embeddings import EmbeddingModel
 from recallscope.runtime.observe import Observers
+from recallscope.runtime.testing.memory import make_note
 from recallscope.runtime.testing.model_server import ModelServer, serve
 from recallscope.runtime.testing.script import Embed, Order, Script, Step, Steps
 
@@ -41,18 +46,22 @@ def script(*steps: Step) -> Script:
 
 @asynccontextmanager
 async def opened(
-    server: ModelServer, root: Path, catalog_file: Path, events: list[Event], *, name: str = "v", filled: bool = True
+    server: ModelServer,
+    root: Path,
+    catalog_file: Path,
+    events: list[Event],
+    *,
+    name: str = "v",
 ) -> AsyncGenerator[Memory, None]:
     """Open a memory with vectors, synced and with all vectors made."""
     observers = Observers([events.append])
     async with EmbeddingModel(name=name, base_url=server.url) as model:
-        vectors = Vectors(model, observers, threshold=0.4, pause=0.0)
+        vectors = Vectors(model, observers, threshold=0.4, head_start=3_600.0, pause=0.0)
         roots = MemoryRoots(project=root)
         async with open_memory(roots, observers=observers, catalog_path=catalog_file, vectors=vectors) as memory:
             await memory.wait_synced()
-            if filled:
-                with anyio.fail_after(20):
-                    await vectors.wait_filled()
+            with anyio.fail_after(20):
+                await vectors.wait_filled()
             yield memory
 
 
@@ -86,21 +95,42 @@ async def test_a_note_without_a_shared_word_is_found_by_its_vector(
     assert [note.relative for note in found.candidates] == ["a.md", "b.md"]
 
 
-async def test_words_that_found_something_do_not_wait_for_the_vector(
+async def test_words_that_found_something_do_not_wait_for_the_vector(catalog_file: Path, events: list[Event]) -> None:
+    """The answer of the words goes at once, and a call for the vector that has begun is cancelled."""
+    answer = Found(fast=(Hit(make_note("a"), 2.0),))
+    lookup = Lookup(catalog=Catalog(catalog_file), roots={}, query=QUERY, exclude=frozenset(), tools=frozenset())
+    async with (
+        serve(script(Step(hang=True))) as server,
+        EmbeddingModel(name="v", base_url=server.url) as model,
+    ):
+
+        async def words() -> Found:
+            await server.wait_for(lambda request: request.purpose == "embedding")
+            return answer
+
+        vectors = Vectors(model, Observers([events.append]), head_start=0.0)
+        with anyio.fail_after(20):
+            found = await search_with_vectors(
+                words, vectors, lookup, within=None, limiter=CapacityLimiter(1), parent=OpId("recall")
+            )
+            await server.wait_for(lambda request: request.client_closed)
+    (finished,) = (event for event in events if isinstance(event, ModelCallFinished))
+
+    assert found == answer
+    assert (finished.status, finished.cause) == (Status.CANCELLED, None)
+    assert len(asked(events, "recall")) == 1
+
+
+async def test_words_that_answer_within_their_head_start_send_nothing(
     root: Path, catalog_file: Path, events: list[Event], write: Write
 ) -> None:
-    """The answer of the words goes at once, and the call for the vector is cancelled."""
+    """A query that its words answer does not leave the machine."""
     write("a.md", ROLLOUT)
-    slow = Step(delay=3_600.0, embed=EMBED.embed)
-    async with serve(script(EMBED, slow)) as server, opened(server, root, catalog_file, events) as memory:
-        found = await search(memory, "rollout", within=None)
-        with anyio.fail_after(10):
-            await server.wait_for(lambda request: request.client_closed)
-    finished = [event for event in events if isinstance(event, ModelCallFinished)]
+    async with serve(script()) as server, opened(server, root, catalog_file, events) as memory:
+        found = await search(memory, "rollout")
 
-    assert ([hit.note.relative for hit in found.fast], found.sources) == (["a.md"], (Source.WORDS,))
-    assert [event.status for event in finished] == [Status.OK, Status.CANCELLED]
-    assert len(asked(events, "recall")) == 1
+    assert [hit.note.relative for hit in found.fast] == ["a.md"]
+    assert asked(events, "recall") == []
 
 
 async def test_a_vector_that_is_late_is_not_used(
@@ -112,7 +142,10 @@ async def test_a_vector_that_is_late_is_not_used(
     async with serve(script(EMBED, slow)) as server, opened(server, root, catalog_file, events) as memory:
         found = await search(memory, within=0.05)
 
+    finished = [event for event in events if isinstance(event, ModelCallFinished)]
+
     assert (found.fast, found.sources, found.partial) == ((), (Source.WORDS,), False)
+    assert (finished[-1].status, finished[-1].cause) == (Status.CANCELLED, Cause.POLICY_LIMIT)
 
 
 @pytest.mark.parametrize(
