@@ -335,6 +335,29 @@ def confined(root: Path, relative: str) -> Path:
         MemoryWriteError: absolute, with `..`, hidden, no `.md`, the index itself, or through a symbolic link; or one of
             the root's own folders was replaced by a link.
     """
+    problem = _problem_of(relative)
+    if problem is not None:
+        raise MemoryWriteError(path=relative, problem=problem, remedy="give a path such as project/some-fact.md")
+    if os.path.realpath(root) != str(root):
+        raise MemoryWriteError(
+            path=relative,
+            problem=f"a folder above {root.name} was replaced by a symbolic link since memory was opened",
+            remedy="open memory again",
+        )
+    path = root
+    for part in relative.split("/"):
+        path /= part
+        if path.is_symlink():
+            raise MemoryWriteError(
+                path=relative,
+                problem=f"{path.name} is a symbolic link, and a write through it could leave the memory folder",
+                remedy="write to the folder that it points to, or replace the link",
+            )
+    return path
+
+
+def _problem_of(relative: str) -> str | None:
+    """Say why no note may be written at `relative`, whatever stands there."""
     parts = relative.split("/")
     problem = None
     if not relative or relative.startswith("/") or "\\" in relative or "\0" in relative:
@@ -349,21 +372,4 @@ def confined(root: Path, relative: str) -> Path:
         problem = f"a note's file ends with .md and is not {INDEX_NAME}"
     elif any(len(part.encode(errors="replace")) > 200 for part in parts) or len(parts) > MAX_DEPTH:  # noqa: PLR2004 - file systems allow 255
         problem = "its name is too long or too deep"
-    if problem is not None:
-        raise MemoryWriteError(path=relative, problem=problem, remedy="give a path such as project/some-fact.md")
-    if os.path.realpath(root) != str(root):
-        raise MemoryWriteError(
-            path=relative,
-            problem=f"a folder above {root.name} was replaced by a symbolic link since memory was opened",
-            remedy="open memory again",
-        )
-    path = root
-    for part in parts:
-        path /= part
-        if path.is_symlink():
-            raise MemoryWriteError(
-                path=relative,
-                problem=f"{path.name} is a symbolic link, and a write through it could leave the memory folder",
-                remedy="write to the folder that it points to, or replace the link",
-            )
-    return path
+    return problem
