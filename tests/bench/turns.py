@@ -5,7 +5,6 @@ The model server and the collector run in processes of their own. The sides take
 ratios are compared with the targets.
 """
 
-import itertools
 import os
 import resource
 import statistics
@@ -89,10 +88,11 @@ async def _sides() -> AsyncGenerator[dict[str, Side]]:
 @asynccontextmanager
 async def _stated(telemetry: Telemetry) -> AsyncGenerator[Sequence[Turn]]:
     """Give a turn that consists of its events alone: one with a tool."""
-    number = itertools.count()
+    # Made before anything is measured: stating events is the engine's work, not telemetry's.
+    turns = iter([renamed(golden_turn(), f"bench-{number}") for number in range(STATED * (ROUNDS + 1))])
 
     async def turn() -> None:
-        for event in renamed(golden_turn(), f"bench-{next(number)}"):
+        for event in next(turns):
             for observer in telemetry.observers:
                 observer(event)
         await anyio.sleep(0.01)
