@@ -230,12 +230,16 @@ class RecallBegun(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallFastResult(Event):
-    """The deterministic search answered after `elapsed` seconds; `notes` may be empty, `partial`: interrupted."""
+    """The deterministic search answered after `elapsed` seconds; `notes` may be empty, `partial`: interrupted.
+
+    `sources` are those that answered in time: `words`, `vectors`.
+    """
 
     policy: PolicyName
     notes: tuple[str, ...]
     elapsed: float
     partial: bool
+    sources: tuple[str, ...] = ("words",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ SPAN_ATTRIBUTES: Final[dict[str, tuple[str, ...]]] = {
 
 EVENT_ATTRIBUTES: Final[dict[str, tuple[str, ...]]] = {
     names.EVENT_BEGIN: (names.RECALL_POLICY, names.RECALL_CEILING, names.RECALL_CATALOG),
-    names.EVENT_FAST_RESULT: (names.RECALL_NOTES, names.RECALL_ELAPSED, names.RECALL_PARTIAL),
+    names.EVENT_FAST_RESULT: (*(names.RECALL_NOTES, names.RECALL_ELAPSED, names.RECALL_PARTIAL, names.RECALL_SOURCES),),
     names.EVENT_SETTLED: (
         *(names.RECALL_NOTES, names.RECALL_STRATEGY, names.RECALL_ELAPSED, names.RECALL_NOT_ASKED, names.ERROR_TYPE),
     ),

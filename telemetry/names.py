@@ -177,6 +177,7 @@ RECALL_NOTES_WITHDRAWN: Final = "recallscope.recall.notes.withdrawn"
 RECALL_SKIPS: Final = "recallscope.recall.skips"
 RECALL_ROLLBACKS: Final = "recallscope.recall.rollbacks"
 RECALL_PARTIAL: Final = "recallscope.recall.partial"
+RECALL_SOURCES: Final = "recallscope.recall.sources"
 RECALL_NOT_ASKED: Final = "recallscope.recall.selector.not_asked"
 RECALL_CATALOG: Final = "recallscope.recall.catalog.notes"
 

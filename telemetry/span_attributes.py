@@ -171,6 +171,7 @@ def span_event(event: Event) -> tuple[str, Attributes] | None:  # noqa: PLR0911 
                 names.RECALL_NOTES: len(event.notes),
                 names.RECALL_ELAPSED: event.elapsed,
                 names.RECALL_PARTIAL: event.partial,
+                names.RECALL_SOURCES: event.sources,
             }
         case RecallSettled():
             settled: Attributes = {

@@ -27,6 +27,7 @@ from recallscope.runtime.events import (
     Scenario,
 )
 from recallscope.runtime.memory.note import Note
+from recallscope.runtime.memory.search import Source
 from recallscope.runtime.messages import MemoryPart, NoteVersion
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.recall.fence import fence, render
@@ -118,7 +119,7 @@ class PendingRecall:
             rendered.append(render(note, now=now, known=self.handle.surfaced))
         return tuple(rendered)
 
-    def found_fast(self, notes: Sequence[Note], *, partial: bool) -> None:
+    def found_fast(self, notes: Sequence[Note], *, partial: bool, sources: Sequence[Source]) -> None:
         """State the fast result and publish it where the policy delivers it; an empty one ends no wait."""
         at = self.fast_at = self.observers.now()
         self.found, self.partial = bool(notes), partial
@@ -130,6 +131,7 @@ class PendingRecall:
                 notes=tuple(note.id for note in notes),
                 elapsed=at - self.begun_at,
                 partial=partial,
+                sources=tuple(source.value for source in sources),
             )
         )
         if not self.policy.fast or not notes:

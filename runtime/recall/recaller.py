@@ -173,7 +173,7 @@ class Recaller:
             tell(f"turn {recall.turn.turn}: memory could not be searched", found)
             recall.settle(_nothing(Reason.STORE_UNAVAILABLE))
             return
-        recall.found_fast([hit.note for hit in found.fast], partial=found.partial)
+        recall.found_fast([hit.note for hit in found.fast], partial=found.partial, sources=found.sources)
         if recall.holding is not None and recall.deliverable.is_set():
             # The held send has what it waits for: it goes first, the selector's request is built behind it.
             await recall.holding.wait()

@@ -165,6 +165,7 @@ def test_the_recall_tells_its_life_in_events(spans: Any) -> None:
                 "recallscope.recall.notes": 2,
                 "recallscope.recall.elapsed.seconds": 0.004,
                 "recallscope.recall.partial": False,
+                "recallscope.recall.sources": ("words",),
             },
         ),
         (
