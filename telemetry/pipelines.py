@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Tracer
 
 from recallscope.telemetry import names
 from recallscope.telemetry.environment import choice, number, whole
@@ -33,6 +34,7 @@ from recallscope.telemetry.limits import span_limits, which_exemplars
 from recallscope.telemetry.metric_export import MetricFlow, MetricPush, preference_of
 from recallscope.telemetry.readers import PullReader
 from recallscope.telemetry.settings import TelemetrySettings, plan_export
+from recallscope.telemetry.tracer import LeanTracer
 
 __all__ = ["MetricPipeline", "TracePipeline"]
 
@@ -52,17 +54,23 @@ _FILTERS: Final = {
 }
 
 
+INTERNAL_METRICS: Final = "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"
+
+
 class TracePipeline:
     """The tracer provider, and the queue to the collector if one is configured."""
 
     def __init__(self, settings: TelemetrySettings, resource: Resource, meters: MeterProvider | None) -> None:
         environ = settings.environ
+        self._internal_metrics = environ.get(INTERNAL_METRICS, "").strip().lower() == "true"
+        self._limits = span_limits(environ)
+        self._ended: Callable[[ReadableSpan], None] = lambda _span: None
         self.provider = TracerProvider(
             sampler=_sampler(settings),
             resource=resource,
             shutdown_on_exit=False,
             meter_provider=meters or NoOpMeterProvider(),
-            span_limits=span_limits(environ),
+            span_limits=self._limits,
         )
         self.queue: ExportQueue[ReadableSpan] | None = None
         self.refused: Callable[[], int] = lambda: 0
@@ -81,7 +89,22 @@ class TracePipeline:
             delay=number(environ, "OTEL_BSP_SCHEDULE_DELAY", 1_000) / 1_000,
         )
         self._close_exporter = exporter.shutdown
-        self.provider.add_span_processor(SpanQueueProcessor(self.queue))
+        processor = SpanQueueProcessor(self.queue)
+        self._ended = processor.on_end
+        self.provider.add_span_processor(processor)
+
+    def tracer(self, version: str) -> Tracer:
+        """Return what begins spans: ours, unless the SDK is asked for metrics of its own tracer."""
+        if self._internal_metrics:
+            return self.provider.get_tracer(names.SCOPE, version)
+        return LeanTracer(
+            sampler=self.provider.sampler,
+            ids=self.provider.id_generator,
+            resource=self.provider.resource,
+            scope=InstrumentationScope(names.SCOPE, version),
+            limits=self._limits,
+            ended=self._ended,
+        )
 
     def start_closing(self) -> None:
         """Take no more spans and pass on what waits."""

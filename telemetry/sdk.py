@@ -121,7 +121,7 @@ class Telemetry:
         metrics = self._open_metrics(settings, resource, stack)
         traces = TracePipeline(settings, resource, metrics.provider)
         self._flows.append(traces.flows)
-        tracer = traces.provider.get_tracer(names.SCOPE, settings.version)
+        tracer = traces.tracer(settings.version)
         spans = self._spans = SpanObserver(tracer, anchor=self._anchor, slow_turn_seconds=settings.slow_turn_seconds)
         traces.refused = lambda: spans.refused
         self.observers = (spans,)
