@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,8 @@ def test_a_loaded_note_has_every_field_that_was_put_in(tmp_path: Path) -> None:
     """The row of a note gives the note back, its unknown fields included."""
     with closing(opened(tmp_path / "c.sqlite3")) as catalog:
         number = catalog.root_id(NOWHERE.path)
-        item = note("a.md", "alpha", "about", ["k", "l"], "body\ntext")
+        item = note("a.md", "alpha", "about", ["k", "l"], 'body\n"text" \x01 \\u0041 \U0001f600')
+        item = replace(item, created=0.1 + 0.2, updated=1_764_530_000.1234567)
         put(catalog, number, item)
         assert [hit.note for hit in find(catalog, number, "alpha").fast] == [item]
 
