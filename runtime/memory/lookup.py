@@ -36,7 +36,7 @@ CANDIDATES = 200
 RESERVE = 120
 LEFT_OUT = 10
 
-POSTINGS = 3_000
+POSTINGS = 2_000
 """How many postings one search may read: about half a microsecond each."""
 
 _FETCHED = 60

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 __all__ = ["ENGINES", "ROOTS", "Bm25s", "Engine", "Text", "root_of"]
 
 BEST = 60
-BUDGET = 3_000
+BUDGET = 2_000
 ROOTS = ("1", "2")
 STRENGTH = {"t": 1.0, "d": 0.6, "b": 0.4}
 
