@@ -51,7 +51,7 @@ VECTORS_SECONDS = 10.0
 @click.option("--tool", "tools", multiple=True, metavar="NAME", help="Recall as after this tool (may be repeated).")
 @click.option("--surfaced", multiple=True, metavar="NOTE", help="Recall as if this note stood in the conversation.")
 @click.pass_context
-def recall(context: click.Context, query: str | None, directory: Path | None, file: str | None, **how: Any) -> int:
+def recall(context: click.Context, /, query: str | None, directory: Path | None, file: str | None, **how: Any) -> int:
     """Say which notes QUERY recalls: the fast result, the refined one where a model is configured, and the runners-up.
 
     The answer waits for the first sync of a new catalog. With --explain this is how to ask why a note was not recalled:

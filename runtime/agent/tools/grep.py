@@ -6,6 +6,8 @@ process and could not be interrupted. A process can be killed, at the time limit
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping
@@ -81,27 +83,42 @@ async def grep(workspace: Workspace, arguments: Mapping[str, Any], *, seconds: f
         raise ToolError(f"the pattern has more than {PATTERN_LENGTH} characters; search for a shorter one")
     order = {"root": str(workspace.root), "max_matches": MATCHES, "seconds": seconds, **arguments}
     found = _Found()
-    process = await anyio.open_process(
-        [sys.executable, "-I", "-S", "-c", START, json.dumps([path for path in sys.path if path])],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={},
-    )
-    async with process:
-        try:
-            with anyio.move_on_after(seconds) as scope:
-                async with aclosing(_messages(process, order)) as messages:
-                    async for message in messages:
-                        found.take(message)
-        finally:
-            with suppress(ProcessLookupError):  # it has ended by itself
-                process.kill()
+    process = await _started()
+    try:
+        with anyio.move_on_after(seconds) as scope:
+            async with aclosing(_messages(process, order)) as messages:
+                async for message in messages:
+                    found.take(message)
+    finally:
+        with anyio.CancelScope(shield=True):
+            if not found.finished and process.returncode is None:
+                _kill(process)
+            await process.aclose()
     if scope.cancelled_caught:
         found.notes.append(f"stopped after {seconds:g} seconds: search in a smaller folder or with a simpler pattern")
     elif not found.finished:
         raise ToolError("the search ended before it was done; try a smaller folder or a simpler pattern")
     return "\n".join([*found.lines, *(f"[{note}]" for note in found.notes)]) or "[no line matches]"
+
+
+async def _started() -> Process:
+    with anyio.CancelScope(shield=True):  # some milliseconds; half a process could not be waited for
+        return await anyio.open_process(
+            [sys.executable, "-I", "-S", "-c", START, json.dumps([path for path in sys.path if path])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+            # A Ctrl-C in the terminal is the turn's to answer: it kills the search.
+            start_new_session=True,
+        )
+    raise AssertionError("a shielded scope is never cancelled")
+
+
+def _kill(process: Process) -> None:
+    """End the search; `Process.kill` would take the exit status of a child that has just died from its watcher."""
+    with suppress(ProcessLookupError):  # it has ended by itself
+        os.kill(process.pid, signal.SIGKILL)
 
 
 async def _messages(process: Process, order: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any], None]:
