@@ -53,7 +53,7 @@ class VectorIndex:
     @property
     def dimension(self) -> int:
         """The length of the vectors; 0 while there is none."""
-        return self._state[1].shape[1]
+        return int(self._state[1].shape[1])
 
     def __len__(self) -> int:
         return len(self._state[0])
@@ -99,4 +99,5 @@ class VectorIndex:
 
 def _unit(matrix: _Matrix) -> _Matrix:
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > _LEAST_LENGTH)
+    unit: _Matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > _LEAST_LENGTH)
+    return unit
