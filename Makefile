@@ -27,6 +27,7 @@ help:
 	@echo "make bench         the benchmarks, as ratios within one run"
 	@echo "make bench-100k    the search alone, at 1,000, 10,000 and 100,000 notes"
 	@echo "make bench-engines full-text engines side by side (SIZES=\"10000 100000\")"
+	@echo "make corpus        what the search reaches on the labelled corpus; corpus-curve writes it into docs/ranking.md"
 	@echo "make docs          write the generated parts of docs/*.md anew"
 	@echo "make requirements  write requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)"
 	@echo "make clean         remove .venv and everything else that was made"
@@ -47,6 +48,12 @@ prometheus:
 	@command -v prometheus >/dev/null || { echo "installing prometheus" && apt-get update -qq && \
 	  apt-get install -qq -y --no-install-recommends prometheus >/dev/null; } || { \
 	  echo "The tests need the program prometheus on the path; install it, then type make $(MAKECMDGOALS)." >&2; exit 1; }
+
+corpus: $(PROJECT)
+	@$(BIN)/python tests/corpus/table.py
+
+corpus-curve: $(PROJECT)
+	@$(BIN)/python tests/corpus/table.py --write
 
 bench: $(PROJECT) $(TEST)
 	@$(BIN)/python tests/bench/run.py

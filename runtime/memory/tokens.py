@@ -17,7 +17,8 @@ from typing import Any, Generic, TypeVar, cast
 
 import snowballstemmer
 
-from recallscope.runtime.memory.words import ALIASES, EVERYDAY, FUNCTION_WORDS, GRAMMAR_GRAMS
+from recallscope.runtime.memory.common_words import COMMON_WORDS
+from recallscope.runtime.memory.words import ALIASES, EVERYDAY, FUNCTION_WORDS, GRAMMAR_CHARACTERS, GRAMMAR_GRAMS
 
 __all__ = ["LITTLE", "TOKENS_VERSION", "QueryToken", "Tokens"]
 
@@ -86,9 +87,10 @@ NUMBER = 0.5
 PAIR = 0.75
 TRIPLE = 0.5
 PART = 0.5
+COMMON = 0.6
 LITTLE = 0.3
-OWN = 0.7
-FOREIGN = 0.5
+OWN = 0.6
+FOREIGN = 0.4
 _LONG_NUMBER = 4
 _TELLING_DIGITS = 3
 """Shorter numbers inside an identifier say nothing by themselves: the 10 of an address, the 01 of a date."""
@@ -133,6 +135,7 @@ class Tokens:
             language: frozenset(itertools.chain(words, (self._stem(word, language) for word in words)))
             for language, words in EVERYDAY.items()
         }
+        self._common = frozenset(self._stem(word, ENGLISH) for word in COMMON_WORDS)
         self._dropped = {language: frozenset(FUNCTION_WORDS[language]) for language in FUNCTION_WORDS}
         others = frozenset[str]().union(*(FUNCTION_WORDS[language] for language in _LATIN[1:]))
         self._dropped |= dict.fromkeys(_LATIN[1:], others)
@@ -265,6 +268,8 @@ class Tokens:
         elif weight == PLAIN and any(character.isdecimal() for character in folded):
             weight = WHOLE
         english = stem if own not in _LATIN or own == ENGLISH else self._stem(folded, ENGLISH)
+        if english in self._common:
+            weight *= COMMON if weight > LITTLE else 1
         if english == stem:
             yield QueryToken(stem[:MAX_TOKEN], weight)
         else:
@@ -330,5 +335,5 @@ def _grams(run: str, size: int) -> Iterator[QueryToken]:
     for at in range(len(run) - size + 1):
         gram = run[at : at + size]
         if gram not in GRAMMAR_GRAMS:
-            hiragana = all("\u3041" <= character <= "\u309f" for character in gram)
-            yield QueryToken(gram, LITTLE if hiragana else PAIR if size == 2 else TRIPLE)  # noqa: PLR2004 - pairs
+            grammar = any("\u3041" <= character <= "\u309f" or character in GRAMMAR_CHARACTERS for character in gram)
+            yield QueryToken(gram, LITTLE if grammar else PAIR if size == 2 else TRIPLE)  # noqa: PLR2004 - pairs

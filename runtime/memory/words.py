@@ -6,7 +6,7 @@ They stand as `tokens` folds them: lower case, without accents.
 
 from typing import Final
 
-__all__ = ["ALIASES", "EVERYDAY", "FUNCTION_WORDS", "GRAMMAR_GRAMS"]
+__all__ = ["ALIASES", "EVERYDAY", "FUNCTION_WORDS", "GRAMMAR_CHARACTERS", "GRAMMAR_GRAMS"]
 
 FUNCTION_WORDS: Final = {
     "english": frozenset(
@@ -98,14 +98,14 @@ FUNCTION_WORDS: Final = {
 
 EVERYDAY: Final = {
     "english": frozenset(
-        "able actual add allow already always answer ask available back bad best better big bit bring broken bug build "
-        "call case cause change check code come common correct create current data day deal detail difference different "
+        "able actual add ahead allow already always answer ask available back bad best better big bit bring broken bug build "
+        "bye call case cause change check code come common continue correct create current data day deal detail difference different "
         "easy edit end error everything exact example exist expect explain fail feature file find fine first fix follow "
-        "found function general give go good great guide happen hard help idea implement important improve include info "
+        "found function general give go good great guide happen hard hello help hey hi idea implement important improve include info "
         "information instead issue keep kind know last later latest leave left line list little long look lot make many "
         "matter mean method need never new next nothing number old open option order part people person place point "
-        "possible problem project provide put question quick read ready reason recent related remember remove repo "
-        "repository result return right run say second see seem set setup show simple small sort stuff start step still "
+        "possible problem proceed project provide put question quick read ready reason recent related remember remove repo "
+        "repository result return right run say second see seem set setup show simple small sorry sort stuff start step still "
         "stop sure system take talk tell test text thing think time today together tomorrow tool top true try turn type "
         "understand update use used user usual value way week well word work write wrong year yesterday".split()
     ),
@@ -157,6 +157,9 @@ GRAMMAR_GRAMS: Final = frozenset(
     "และ ของ ที่ ให้ ได้ ไม่ แล้ ล้ว ต้อ ้อง เป็ ป็น อยู ยู่ หรื รือ อะไ ะไร ไหน ใคร เมื มื่ ื่อ ทำไ ำไม อย่ ย่า ่าง เท่ ท่า ่าไ "
     "าไร กี่ จะ ถ้า นี้ นั้ ั้น กับ จาก เรา ครั รับ ค่ะ คะ".split()
 )
+
+GRAMMAR_CHARACTERS: Final = frozenset("的了吗呢吧啊们么这那哪我你他她它很就也都和与或在是不没把被给从让请还已着")
+"""Chinese characters that are grammar: a pair with one of them (or with hiragana) says little, for it parts words."""
 
 ALIASES: Final = {"golang": "go", "kubernetes": "k8s", "postgresql": "postgres"}
 """Spellings under which one thing goes in queries and notes alike."""

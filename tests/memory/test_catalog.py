@@ -18,7 +18,7 @@ from recallscope.runtime.memory.catalog import Catalog, Changes, field_tokens
 from recallscope.runtime.memory.catalog_schema import SCHEMA
 from recallscope.runtime.memory.lookup import POSTINGS, Lookup
 from recallscope.runtime.memory.note import Note
-from recallscope.runtime.memory.rank import score, terms
+from recallscope.runtime.memory.rank import score, terms, threshold
 from recallscope.runtime.memory.scopes import NoteFile, Root
 from recallscope.runtime.memory.search import Found
 from recallscope.runtime.memory.sync import sync_root
@@ -148,8 +148,9 @@ def test_roots_in_one_catalog_do_not_see_each_other(tmp_path: Path) -> None:
         my_root = Root(ScopeName.PROJECT, Path("/mine"))
         mine, theirs = catalog.root_id(my_root.path), catalog.root_id(Path("/theirs"))
         put(catalog, theirs, note("a.md", "canary deploys"))
+        query = catalog.tokens.query("canary deploys")
         assert find(catalog, mine, "canary deploys", my_root) == Found(
-            threshold=0.7, asked=frozenset({"canari", "deploy"})
+            threshold=threshold(query), asked=frozenset({"canari", "deploy"})
         )
         put(catalog, mine, note("b.md", "canary deploys"))
         assert [hit.note.relative for hit in find(catalog, mine, "canary", my_root).fast] == ["b.md"]

@@ -91,7 +91,7 @@ async def test_the_fast_result_is_right_or_silent(opened: Opened, write: Write) 
                 "MIGRATION of the databases",
                 "what is the weather",
                 "please help me with this",
-                '" OR * NEAR( deploy',
+                '" OR * NEAR( k8s',
                 "'; DROP TABLE notes; --",
                 "",
                 "\uff1f\uff01",
@@ -104,7 +104,7 @@ async def test_the_fast_result_is_right_or_silent(opened: Opened, write: Write) 
         "MIGRATION of the databases": ["project/db.md"],
         "what is the weather": [],
         "please help me with this": [],
-        '" OR * NEAR( deploy': ["project/deploy.md"],
+        '" OR * NEAR( k8s': ["project/deploy.md"],
         "'; DROP TABLE notes; --": [],
         "": [],
         "\uff1f\uff01": [],
@@ -116,7 +116,7 @@ async def test_what_a_recall_gets(opened: Opened, write: Write) -> None:
     """Fast and lexical notes have bodies; runners-up are below the threshold; candidates hold the newest notes too."""
     some_notes(write)
     async with opened() as memory:
-        found = await search(memory, "deploy the billing")
+        found = await search(memory, "deploy to staging for the billing")
         assert memory.notes == 4
     assert [(hit.note.title, hit.note.body) for hit in found.lexical] == [("Deploy to staging", "make ship")]
     assert [hit.note.title for hit in (left.hit for left in found.left_out)] == ["Role"]
@@ -204,7 +204,7 @@ async def test_every_unreadable_note_is_skipped_and_named(
     assert synced == [(5, 7), (5, 7)]
     assert answer == {
         "fast": {
-            "notes": [{"path": "crlf.md", "title": "Windows", "type": "project", "score": 1.0}],
+            "notes": [{"path": "crlf.md", "title": "Windows", "type": "project", "score": 0.6}],
             "seconds": 0.001,
         },
         "runners_up": [],

@@ -1,14 +1,34 @@
 """Ranking: the numbers behind right or silent."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallscope.runtime.memory.rank import Field, Term, rarity, score, terms, threshold
+from recallscope.runtime.memory.note import Note
+from recallscope.runtime.memory.rank import Field, Term, field_texts, rarity, score, terms, threshold
 from recallscope.runtime.memory.tokens import QueryToken, Tokens
+from recallscope.runtime.terms import NoteType, ScopeName
 
 LEAST = threshold((QueryToken("x", 1.0),))
+NOTE = Note(
+    id="project:a.md",
+    version="1",
+    scope=ScopeName.PROJECT,
+    path=Path("a.md"),
+    relative="a.md",
+    title="Title",
+    description="Description",
+    type=NoteType.PROJECT,
+    keywords=("one", "two"),
+    usage_scenarios=("how to",),
+    body="Body",
+    updated=0.0,
+)
 
 
 def test_a_word_counts_once_in_its_strongest_field() -> None:
@@ -16,7 +36,7 @@ def test_a_word_counts_once_in_its_strongest_field() -> None:
     words = (Term("deploy", 1.0),)
     one = frozenset({"deploy"})
     got = [score(words, {field: one}) for field in Field]
-    assert got == [1.0, 0.95, 0.6, 0.4]
+    assert got == [1.0, 0.95, 0.8, 0.6]
     assert score(words, dict.fromkeys(Field, one)) == 1.0
 
 
@@ -25,6 +45,25 @@ def test_one_rare_word_in_the_title_is_enough_and_in_the_body_is_not() -> None:
     worth = terms((QueryToken("canary", 1.0),), {"canary": 1}, 1_000)
     got = [score(worth, {field: {"canary"}}) >= LEAST for field in Field]
     assert got == [True, True, False, False]
+
+
+def test_two_rare_words_in_the_body_are_enough() -> None:
+    """A strong match passes from the body alone."""
+    query = (QueryToken("canary", 1.0), QueryToken("rollout", 1.0))
+    worth = terms(query, {"canary": 1, "rollout": 1}, 1_000)
+    assert score(worth, {Field.BODY: {"canary", "rollout"}}) >= threshold(query)
+
+
+def test_a_common_word_among_others_is_not_enough() -> None:
+    """`weekend` in a title stays below the threshold of a query that asks for more, however rare it is here."""
+    query = Tokens().query("who plans the weekend")
+    assert score(terms(query, {"weekend": 1}, 1_000), {Field.TITLE: {"weekend"}}) < threshold(query)
+
+
+def test_a_query_that_is_one_common_word_finds_the_title_with_it() -> None:
+    """Who asks for `weekend` alone gets the note that is called so."""
+    query = Tokens().query("the weekend")
+    assert score(terms(query, {"weekend": 1}, 1_000), {Field.TITLE: {"weekend"}}) >= threshold(query)
 
 
 def test_an_everyday_word_is_never_enough() -> None:
@@ -40,10 +79,38 @@ def test_a_word_that_most_notes_hold_is_never_enough() -> None:
 
 
 def test_a_long_prompt_must_match_more() -> None:
-    """The threshold rises with the number of telling words, and not below ten of them."""
-    ten = tuple(QueryToken(f"w{number}", 1.0) for number in range(10))
-    assert threshold(ten) == LEAST
-    assert math.isclose(threshold(ten * 2), LEAST * 1.35)
+    """The threshold rises with the fourth root of what the words can tell; below one word it is a share of it."""
+    sixteen = tuple(QueryToken(f"w{number}", 1.0) for number in range(16))
+    assert math.isclose(threshold(sixteen), LEAST * 2)
+    assert math.isclose(threshold((QueryToken("x", 0.8),)), LEAST * 0.8)
+    assert threshold(()) == threshold((QueryToken("x", 0.3),)) == LEAST * 0.6
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"title": "heap " * 41}, Field.TITLE),
+        ({"description": "heap " * 121}, Field.DESCRIPTION),
+        ({"keywords": tuple(f"heap{number}" for number in range(25))}, Field.KEYWORDS),
+        ({"usage_scenarios": tuple(f"heap{number}" for number in range(17))}, Field.KEYWORDS),
+        ({"keywords": ("heap " * 401,)}, Field.KEYWORDS),
+    ],
+)
+def test_an_overlong_field_counts_in_the_body(changes: dict[str, Any], field: Field) -> None:
+    """A heap of keywords is found, as anything in the body is, and names nothing."""
+    texts = field_texts(replace(NOTE, **changes))
+    assert "heap" not in texts[field]
+    assert "heap" in texts[Field.BODY]
+
+
+def test_the_fields_of_a_note_are_its_texts() -> None:
+    """Keywords and usage scenarios are one field; each stands on a line of its own."""
+    assert field_texts(NOTE) == {
+        Field.TITLE: "Title",
+        Field.KEYWORDS: "one\ntwo\nhow to",
+        Field.DESCRIPTION: "Description",
+        Field.BODY: "Body",
+    }
 
 
 @given(documents=st.integers(0, 10_000), notes=st.integers(0, 10_000))
