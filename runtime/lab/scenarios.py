@@ -1,8 +1,8 @@
 """The five scenarios of the comparison as data: what is asked, how long everything takes, and which notes are in play.
 
 The times are those of docs/comparison.md; 908 ms was measured for a cold selector in the system that this design comes
-from. In each scenario the words of the prompt match the first of its notes and not the last one, which only the selector
-finds. The same notes and the same script serve `recallscope run --demo`.
+from. In each scenario the words of the prompt match the first of its notes and not the last one, which only the
+selector finds. The same notes and the same script serve `recallscope run --demo`.
 """
 
 from collections.abc import Mapping, Sequence
