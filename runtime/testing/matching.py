@@ -45,15 +45,13 @@ def messages_of(body: object) -> list[dict[str, Any]]:
 
 def embedding_request(body: object) -> tuple[str, list[str]]:
     """Return the model's name and the texts of a request for vectors; no texts where `body` is none."""
-    match body:
-        case {"model": str(model), "input": str(text)}:
-            return model, [text]
-        case {"model": str(model), "input": list(texts)}:
-            given = cast("list[object]", texts)
-            wanted = [text for text in given if isinstance(text, str)]
-            return model, wanted if len(wanted) == len(given) else []
-        case _:
-            return "", []
+    request = cast("dict[str, object]", body) if isinstance(body, dict) else {}
+    model, texts = request.get("model"), request.get("input")
+    given = [texts] if isinstance(texts, str) else cast("list[object]", texts) if isinstance(texts, list) else []
+    if not isinstance(model, str) or not given:
+        return "", []
+    wanted = [text for text in given if isinstance(text, str)]
+    return model, wanted if len(wanted) == len(given) else []
 
 
 def purpose_of(body: object, headers: Mapping[str, str]) -> str:
