@@ -55,6 +55,9 @@ corpus: $(PROJECT)
 corpus-curve: $(PROJECT)
 	@$(BIN)/python tests/corpus/table.py --write
 
+corpus-rules: $(PROJECT)
+	@$(BIN)/python tests/corpus/ablation.py
+
 bench: $(PROJECT) $(TEST)
 	@$(BIN)/python tests/bench/run.py
 

@@ -1,14 +1,15 @@
 """The labelled corpus: notes, phrasings written from the notes alone, and queries with the notes that answer them.
 
 The files beside this one are data: `notes/*.yaml` lists of notes, `phrasings/*.yaml` per note's path the phrasings that
-its front matter may hold as `usage_scenarios`, `queries/*.yaml` lists of queries.
+its front matter may hold as `usage_scenarios`, `enrichment/*.yaml` per path more `phrasings` and `keywords`, up to what
+`memory enrich` writes, `queries/*.yaml` lists of queries.
 """
 
 import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from pathlib import Path
 from typing import Any
@@ -58,17 +59,25 @@ class Half(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CorpusNote:
-    """A note of the corpus: its path below the memory folder, its front matter, its body, and its phrasings."""
+    """A note of the corpus: its path below the memory folder, its front matter, its body, and its phrasings.
+
+    `more_keywords` are written together with the phrasings; `keywords` are the note's own.
+    """
 
     path: str
     fields: Mapping[str, object]
     body: str
     keywords: tuple[str, ...] = ()
     phrasings: tuple[str, ...] = ()
+    more_keywords: tuple[str, ...] = ()
 
     def text(self, *, phrasings: bool) -> str:
         """Return the file that holds the note."""
-        fields = {**self.fields, **({"usage_scenarios": list(self.phrasings)} if phrasings and self.phrasings else {})}
+        fields = dict(self.fields)
+        if phrasings and self.phrasings:
+            fields["usage_scenarios"] = list(self.phrasings)
+        if phrasings and self.more_keywords:
+            fields["keywords"] = [*self.keywords, *self.more_keywords]
         return f"{dump(fields)}\n{self.body.strip()}\n"
 
 
@@ -98,8 +107,8 @@ class Corpus:
     queries: tuple[Query, ...]
 
 
-def load_corpus(folder: Path = HERE) -> Corpus:
-    """Read the corpus in `folder`.
+def load_corpus(folder: Path = HERE, *, enriched: bool = False) -> Corpus:
+    """Read the corpus in `folder`; `enriched` adds the further phrasings and keywords to the stored ones.
 
     Raises:
         ValueError: an entry lacks a field or names an unknown slice; the message names the file and the entry.
@@ -110,6 +119,13 @@ def load_corpus(folder: Path = HERE) -> Corpus:
         for path, texts in _read(file).items()
     }
     notes = tuple(_note(file, entry, phrasings) for file, entry in _entries(folder / "notes"))
+    if enriched:
+        more = {
+            path: entry
+            for file in sorted((folder / "enrichment").glob("*.yaml"))
+            for path, entry in _read(file).items()
+        }
+        notes = tuple(_enriched(note, more.get(note.path, {})) for note in notes)
     queries = tuple(_query(file, entry) for file, entry in _entries(folder / "queries"))
     return Corpus(notes, queries)
 
@@ -189,6 +205,14 @@ def _note(file: Path, entry: dict[str, Any], phrasings: Mapping[str, tuple[str, 
         return CorpusNote(path, fields, str(entry["body"]), keywords, phrasings.get(path, ()))
     except KeyError as error:
         raise ValueError(f"{file.name}: the note {entry.get('path')!r} has no field {error}") from None
+
+
+def _enriched(note: CorpusNote, more: Mapping[str, Any]) -> CorpusNote:
+    return replace(
+        note,
+        phrasings=(*note.phrasings, *map(str, more.get("phrasings") or ())),
+        more_keywords=tuple(map(str, more.get("keywords") or ())),
+    )
 
 
 def _query(file: Path, entry: dict[str, Any]) -> Query:
