@@ -11,6 +11,7 @@ import anyio
 import click
 from anyio import to_thread
 
+from recallscope.runtime.agent.rehearsal import rehearse
 from recallscope.runtime.cli.compose import memory_roots, open_models, policy_split
 from recallscope.runtime.cli.memory.place import note_named
 from recallscope.runtime.cli.output import for_stdout
@@ -25,8 +26,6 @@ from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.recall.policy import Policy, policy_named
-from recallscope.runtime.recall.rehearsal import rehearse
-from recallscope.runtime.recall.selector import Selector
 from recallscope.runtime.terms import PolicyName
 
 __all__ = ["recall"]
@@ -95,7 +94,7 @@ async def _recall(settings: Settings, queries: list[str], directory: Path | None
         selector = None
         if settings.model.name is not None:
             models = await stack.enter_async_context(open_models(settings, lambda _: {}))
-            selector = Selector(models.selector, observers) if models.selector is not None else None
+            selector = models.selector
         await memory.wait_synced()
         if vectors is not None:
             with anyio.move_on_after(VECTORS_SECONDS):
@@ -108,7 +107,7 @@ async def _recall(settings: Settings, queries: list[str], directory: Path | None
                 memory,
                 query,
                 selector=selector,
-                policy=policy,
+                policy=policy.name,
                 observers=observers,
                 budget=budget,
                 safety=settings.recall.selector_safety_seconds,

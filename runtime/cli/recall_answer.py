@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recallscope.runtime.agent.rehearsal import Candidate, Rehearsal
 from recallscope.runtime.cli.output import one_line
 from recallscope.runtime.memory.inspect import describe, describe_note
 from recallscope.runtime.memory.memory import Memory
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.recall.policy import Policy
-from recallscope.runtime.recall.rehearsal import Candidate, Rehearsal
 
 __all__ = ["as_object", "as_text", "explanation"]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from recallscope.runtime.agent.rehearsal import Fate, Rehearsal, rehearse
 from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.events import OpId
 from recallscope.runtime.memory.note import Note
@@ -12,14 +13,19 @@ from recallscope.runtime.memory.search import Dropped, Found, Hit, LeftOut
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.recall.handle import Budget
-from recallscope.runtime.recall.policy import policy_named
-from recallscope.runtime.recall.rehearsal import Fate, Rehearsal, rehearse
-from recallscope.runtime.recall.selector import Selector
 from recallscope.runtime.terms import Point, PolicyName
+from recallscope.runtime.testing.fake_clock import VirtualLoop
 from recallscope.runtime.testing.memory import FakeMemory, make_note
 from recallscope.runtime.testing.models import FakeModel, choosing
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    """Let time be virtual."""
+    return "asyncio", {"loop_factory": VirtualLoop}
+
 
 ALPHA, BETA, GAMMA = make_note("alpha"), make_note("beta"), make_note("gamma")
 
@@ -27,7 +33,7 @@ ALPHA, BETA, GAMMA = make_note("alpha"), make_note("beta"), make_note("gamma")
 async def _rehearsed(
     memory: FakeMemory,
     *,
-    selector: Selector | None = None,
+    selector: FakeModel | None = None,
     policy: PolicyName = PolicyName.TIERED,
     budget: Budget | None = None,
     surfaced: frozenset[NoteVersion] = frozenset(),
@@ -36,7 +42,7 @@ async def _rehearsed(
         memory,
         "what now?",
         selector=selector,
-        policy=policy_named(policy),
+        policy=policy,
         observers=Observers(),
         budget=budget or Budget(),
         safety=5.0,
@@ -51,14 +57,22 @@ def _fates(told: Rehearsal) -> dict[str, tuple[Fate, Point | None]]:
 async def test_fast_notes_go_first_and_the_chosen_rest_behind_tool_results() -> None:
     """Each candidate says where it went; one that only the selector chose has no score."""
     memory = FakeMemory(fast=[ALPHA], candidates=[ALPHA, BETA])
-    model = FakeModel(turnouts=[choosing(2)])
-    told = await _rehearsed(memory, selector=Selector(model, Observers()))
+    model = FakeModel(turnouts=[choosing(2, delay=0.5)])
+    told = await _rehearsed(memory, selector=model)
 
     assert _fates(told) == {
         "alpha": (Fate.DELIVERED, Point.INITIAL),
         "beta": (Fate.DELIVERED, Point.TOOL_RESULT),
     }
     assert [(note.title, told.candidates[1].hit.parts) for note in told.refined] == [("beta", ())]
+
+
+async def test_a_selector_that_is_quicker_than_the_send_decides_alone() -> None:
+    """A settled result goes before a fast one, so what it leaves out goes nowhere."""
+    memory = FakeMemory(fast=[ALPHA], candidates=[ALPHA, BETA])
+    told = await _rehearsed(memory, selector=FakeModel(turnouts=[choosing(2)]))
+
+    assert _fates(told) == {"alpha": (Fate.NOT_CHOSEN, None), "beta": (Fate.DELIVERED, Point.INITIAL)}
 
 
 async def test_what_does_not_fit_the_budget_is_dropped_by_it() -> None:
@@ -79,7 +93,7 @@ async def test_what_the_policy_does_not_deliver_has_no_place() -> None:
     """Under `deadline` the fast result goes nowhere, only what the selector chose."""
     memory = FakeMemory(fast=[ALPHA], candidates=[ALPHA, BETA])
     model = FakeModel(turnouts=[choosing(2)])
-    told = await _rehearsed(memory, selector=Selector(model, Observers()), policy=PolicyName.DEADLINE)
+    told = await _rehearsed(memory, selector=model, policy=PolicyName.DEADLINE)
 
     assert _fates(told) == {"alpha": (Fate.NO_PLACE, None), "beta": (Fate.DELIVERED, Point.INITIAL)}
 

@@ -1,21 +1,27 @@
-"""One recall without a turn: what would be searched, chosen and delivered for a query, and what dropped the rest.
+"""One turn without a model: what would be recalled and delivered for a query, and what dropped the rest.
 
-The recaller, the handle, the policy and the budget are those of a turn. It is a turn that asks once at each delivery
-point, whose model accepts everything, and that is in no hurry: the search is never interrupted, and the first send is
-held as long as it takes.
+It is a turn like any other, with the session, the recaller, the handle, the policy and the budget of one. Only its
+model is none: it accepts everything, calls one tool that ends when the recall has settled, and then says nothing. So
+both delivery points come, and nothing is late: the first send is held as long as it takes.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
+from recallscope.runtime.agent.host import Agent, RecallSettings
+from recallscope.runtime.agent.send import SendSettings
+from recallscope.runtime.agent.tools.registry import Toolbox, function_tool
+from recallscope.runtime.agent.turn_state import TurnRequest
 from recallscope.runtime.errors import StoreUnavailableError
 from recallscope.runtime.events import (
     Event,
     OpId,
+    RecallBegun,
+    RecallClosed,
     RecallDelivered,
     RecallFastResult,
     RecallSettled,
@@ -24,17 +30,17 @@ from recallscope.runtime.events import (
 )
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.search import Dropped, Found, Hit, Searchable
-from recallscope.runtime.messages import NoteVersion
+from recallscope.runtime.messages import AssistantMessage, MemoryPart, NoteVersion, UserMessage
+from recallscope.runtime.model.seam import Answer, Chunk, Endpoint, Model, ModelRequest, ToolCallDelta
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.recall.handle import Budget
-from recallscope.runtime.recall.policy import Policy
-from recallscope.runtime.recall.recaller import Recaller, RecallTurn
-from recallscope.runtime.recall.selector import Selector
-from recallscope.runtime.terms import Cause, Point, PolicyName, Reason
+from recallscope.runtime.recall.policy import PolicySplit, policy_named
+from recallscope.runtime.terms import Point, PolicyName, Reason
 
 __all__ = ["Candidate", "Fate", "Rehearsal", "rehearse"]
 
-SESSION = "rehearsal"
+NAME = "rehearsal"
+WAIT = "wait_for_recall"
 
 UNHURRIED_SECONDS = 60.0
 """How long the first send is held at most: a search that takes longer is no search any more."""
@@ -50,7 +56,8 @@ class Fate(StrEnum):
     `DELIVERED` at a point. Else what dropped it, the first that applies: `ALREADY_SURFACED` stands in the conversation,
     `TOOL_NOISE` only tells how a tool just used is called, `SUPERSEDED` by another note, `THRESHOLD` too low a score,
     `UNRELATED` too far behind the best, `PLACE` better ones filled the places, `STALE` its file is gone or changed,
-    `BUDGET` the turn's notes or characters were used up, `NO_PLACE` the policy has no delivery point for it.
+    `BUDGET` the turn's notes or characters were used up, `NOT_CHOSEN` the selector was quicker than the send and left
+    it out, `NO_PLACE` the policy delivers no fast result.
     """
 
     DELIVERED = "delivered"
@@ -62,6 +69,7 @@ class Fate(StrEnum):
     PLACE = "place"
     STALE = "stale"
     BUDGET = "budget"
+    NOT_CHOSEN = "not_chosen"
     NO_PLACE = "no_place"
 
 
@@ -104,8 +112,8 @@ async def rehearse(
     memory: Searchable,
     query: str,
     *,
-    selector: Selector | None,
-    policy: Policy,
+    selector: Model | None,
+    policy: PolicyName,
     observers: Observers,
     budget: Budget,
     safety: float,
@@ -114,41 +122,59 @@ async def rehearse(
 ) -> Rehearsal:
     """Recall for `query` as a turn does whose conversation holds `surfaced` and whose last tools were `recent_tools`.
 
+    `selector` chooses the refined notes (None: the words alone); `safety` is the seconds after which it is given up.
+
     Raises:
         StoreUnavailableError: memory could not be read; unavailable is not empty.
         ValueError: `policy` recalls nothing.
     """
-    if policy.name is PolicyName.OFF:
+    if policy is PolicyName.OFF:
         raise ValueError("the policy off recalls nothing; rehearse another one")
     witness = _Witness(memory)
     facts = _Facts()
-    observers.add(facts)
-    recaller = Recaller(
+    toolbox = Toolbox([function_tool(WAIT, "Wait for the recall.", {"type": "object"}, facts.wait, read_only=True)])
+    agent = Agent(
+        name=NAME,
+        model=_Accepting(),
+        selector_model=selector,
         memory=witness,
-        selector=selector,
-        policy=replace(policy, search_limit=None, ceiling=UNHURRIED_SECONDS if policy.ceiling else 0.0),
+        recall=RecallSettings(
+            split=PolicySplit.parse(policy), ceiling=UNHURRIED_SECONDS, budget=budget, selector_safety=safety
+        ),
         observers=observers,
-        budget=budget,
-        selector_safety=safety,
+        toolbox=toolbox,
+        settings=SendSettings(system="", tools=toolbox.specs),
     )
+    session = agent.open_session()
+    if surfaced:
+        session.history.replace([UserMessage((MemoryPart("", tuple(sorted(surfaced))),))])
+    for tool in recent_tools:
+        session.recent_tools.record(tool)
+    observers.add(facts)
     try:
-        async with anyio.create_task_group() as tasks:
-            turn = RecallTurn(op=observers.new_op(), session=SESSION, turn=f"{SESSION}.1", tasks=tasks, cause=_none)
-            recaller.begin(turn, query, surfaced=surfaced, recent_tools=recent_tools)
-            (await recaller.consume(Point.INITIAL)).accepted()
-            with anyio.move_on_after(UNHURRIED_SECONDS + safety):
-                await facts.settling.wait()
-            (await recaller.consume(Point.TOOL_RESULT)).accepted()
-            await recaller.finish(Cause.TURN_END)
+        await session.prompt(TurnRequest(text=query))
     finally:
         observers.remove(facts)
+        await session.close()
     if witness.found is None:
         raise witness.failure or StoreUnavailableError("the search did not end")
     return _told(witness, witness.found, facts, surfaced)
 
 
-def _none() -> Cause | None:
-    return None
+class _Accepting:
+    """A model that accepts every send, calls the tool that waits, and then has nothing to say."""
+
+    endpoint = Endpoint(NAME, "recallscope", "127.0.0.1", 0)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        """Call the tool first, then end."""
+        waited = any(isinstance(message, AssistantMessage) for message in request.messages)
+        calls = () if waited else (ToolCallDelta(0, WAIT, WAIT, "{}"),)
+        yield Chunk("", calls, "stop" if waited else "tool_calls")
+
+    async def complete(self, request: ModelRequest) -> Answer:
+        """Say nothing: nobody asks for a whole answer."""
+        return Answer(text="", finish_reason="stop")
 
 
 @dataclass(slots=True)
@@ -206,8 +232,13 @@ class _Facts:
     def __call__(self, event: Event, /) -> None:
         """Keep `event`; whoever waits for the end of the search and the choice goes on."""
         self.events.append(event)
-        if isinstance(event, RecallSettled):
+        if isinstance(event, RecallSettled | RecallClosed):
             self.settling.set()
+
+    async def wait(self, _arguments: Mapping[str, Any]) -> str:
+        """Wait until the recall has settled, or was given up."""
+        await self.settling.wait()
+        return "settled"
 
     def last(self, kind: type[EventT]) -> EventT | None:
         """Return the last event of `kind`."""
@@ -239,6 +270,8 @@ class _Fates:
     """Says what became of each note."""
 
     def __init__(self, found: Found, facts: _Facts, surfaced: frozenset[NoteVersion], refined: frozenset[str]) -> None:
+        begun = facts.last(RecallBegun)
+        self._fast_allowed = begun is not None and policy_named(begun.policy).fast
         self._fast = frozenset(hit.note.id for hit in found.fast)
         self._refined = refined
         self._surfaced = surfaced
@@ -267,4 +300,6 @@ class _Fates:
             return _FATES[self._dropped.get(note.id, Dropped.PLACE)]
         if note.note_version in self._surfaced:
             return Fate.ALREADY_SURFACED
-        return Fate.BUDGET if self._full else Fate.NO_PLACE
+        if self._full:
+            return Fate.BUDGET
+        return Fate.NOT_CHOSEN if self._fast_allowed else Fate.NO_PLACE
