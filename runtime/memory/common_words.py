@@ -1,4 +1,4 @@
-# ruff: noqa: SIM905 - a list of words reads best as running text
+# ruff: noqa: E501, SIM905 - lists of words in several scripts read best as running text
 """Words that any English text or program may hold, however rare they are in one memory: they tell less than others.
 
 A memory of a few hundred notes takes `weekend` or `database` for as telling as a name, since only one note holds it.
@@ -6,7 +6,7 @@ A memory of a few hundred notes takes `weekend` or `database` for as telling as 
 
 from typing import Final
 
-__all__ = ["COMMON_WORDS"]
+__all__ = ["COMMON_PAIRS", "COMMON_WORDS"]
 
 COMMON_WORDS: Final = frozenset(
     (
@@ -96,3 +96,23 @@ COMMON_WORDS: Final = frozenset(
         "yard yellow yesterday young youth zero zoo "
     ).split()
 )
+
+_UNPARTED: Final = (
+    # Japanese
+    "リスト コード データ ファイル テスト エラー プログラム ページ ボタン メール システム サーバー サービス ユーザー メッセージ テーブル タイトル サイズ グループ クラス メソッド ループ "
+    "パスワード ログイン アプリ カード コピー コメント ゲーム スクリプト ソート テキスト デザイン ニュース ネットワーク バージョン フォルダー ブラウザ プロジェクト メニュー モデル "
+    "ライブラリ ルール レポート 関数 変数 文字 数字 言葉 文章 質問 回答 説明 問題 方法 時間 場所 今日 明日 昨日 今年 来年 毎日 日本 英語 電話 写真 映画 音楽 料理 天気 季節 "
+    "学校 会社 仕事 家族 友達 子供 先生 学生 旅行 電車 自転車 自動車 名前 住所 値段 時計 部屋 病院 銀行 誕生日 週末 手紙 作成 変更 追加 削除 確認 実行 計算 翻訳 要約 修正 "
+    "日付 "
+    # Chinese
+    "函数 变量 循环 列表 代码 文件 数据 测试 错误 程序 页面 按钮 邮件 系统 服务 用户 消息 表格 标题 大小 类型 方法 密码 登录 图片 照片 文字 文本 字符 数字 问题 回答 解释 "
+    "翻译 总结 修改 排序 删除 添加 计算 运行 今天 明天 昨天 今年 明年 每天 时间 地方 中国 英语 电话 电影 音乐 天气 季节 学校 公司 工作 家庭 朋友 孩子 老师 学生 旅行 火车 "
+    "汽车 名字 地址 价格 房间 医院 银行 生日 周末 早上 晚上 中午 故事 食谱 颜色 简单 重要 不同 结果 原因 条件 开始 结束 使用 帮助 学习 世界 国家 城市 生活 健康 "
+    # Korean
+    "함수 변수 목록 코드 파일 데이터 테스트 오류 프로그램 페이지 버튼 메일 시스템 서버 서비스 사용자 메시지 제목 크기 방법 비밀번호 로그인 사진 문자 숫자 질문 답변 설명 번역 "
+    "요약 수정 정렬 삭제 추가 계산 실행 오늘 내일 어제 올해 내년 매일 시간 장소 한국 영어 전화 영화 음악 날씨 계절 학교 회사 가족 친구 아이 선생 학생 여행 기차 자동차 이름 "
+    "주소 가격 병원 은행 생일 주말 아침 저녁 이야기 "
+)
+
+COMMON_PAIRS: Final = frozenset(word[at : at + 2] for word in _UNPARTED.split() for at in range(len(word) - 1))
+"""The pairs of characters that such words are cut into where the writing does not part words."""

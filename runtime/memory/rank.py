@@ -40,10 +40,11 @@ _MOST_CHARACTERS: Final = {Field.TITLE: 200, Field.KEYWORDS: 2_000, Field.DESCRI
 RELATED: Final = 0.7
 """A second note goes with the first into the fast result if it has this share of its score."""
 
-_THRESHOLD: Final = 0.9
+_THRESHOLD: Final = 1.0
 """Chosen on the development half of the corpus in `tests`; `docs/ranking.md` shows what other thresholds cost."""
 
 _GROWTH: Final = 0.25
+_SHARE: Final = 0.7
 _LEAST_LENGTH: Final = 0.6
 _FEW_NOTES: Final = 10
 _SMALL_MEMORY: Final = 200
@@ -106,7 +107,7 @@ def threshold(tokens: Sequence[QueryToken]) -> float:
     """Return the score from which a note is worth delivering.
 
     A long prompt meets more words by accident, so it rises with the fourth root of what the words can tell together; a
-    query of less than one word's worth is asked for no more than it has, down to a common word.
+    query of a word or two is asked for no more than 70 % of that, though never for less than of a common word.
     """
-    length = sum(token.weight for token in tokens)
-    return _THRESHOLD * (length**_GROWTH if length >= 1 else max(length, _LEAST_LENGTH))
+    length = max(sum(token.weight for token in tokens), _LEAST_LENGTH)
+    return min(_THRESHOLD * math.pow(length, _GROWTH), _SHARE * length)

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import snowballstemmer
 
-from recallscope.runtime.memory.common_words import COMMON_WORDS
+from recallscope.runtime.memory.common_words import COMMON_PAIRS, COMMON_WORDS
 from recallscope.runtime.memory.words import ALIASES, EVERYDAY, FUNCTION_WORDS, GRAMMAR_CHARACTERS, GRAMMAR_GRAMS
 
 __all__ = ["LITTLE", "TOKENS_VERSION", "QueryToken", "Tokens"]
@@ -335,5 +335,12 @@ def _grams(run: str, size: int) -> Iterator[QueryToken]:
     for at in range(len(run) - size + 1):
         gram = run[at : at + size]
         if gram not in GRAMMAR_GRAMS:
-            grammar = any("\u3041" <= character <= "\u309f" or character in GRAMMAR_CHARACTERS for character in gram)
-            yield QueryToken(gram, LITTLE if grammar else PAIR if size == 2 else TRIPLE)  # noqa: PLR2004 - pairs
+            yield QueryToken(gram, _gram_weight(gram))
+
+
+def _gram_weight(gram: str) -> float:
+    if any("\u3041" <= character <= "\u309f" or character in GRAMMAR_CHARACTERS for character in gram):
+        return LITTLE
+    if len(gram) > 2:  # noqa: PLR2004 - no pair
+        return TRIPLE
+    return COMMON * PAIR if gram in COMMON_PAIRS else PAIR

@@ -13,6 +13,9 @@ __all__ = ["FACTORS", "Point", "curve_svg", "curve_table", "delivered_at", "poin
 FACTORS = tuple(number / 20 for number in range(4, 45))
 """Shares of the threshold in force that are looked at; 1 is the one in force."""
 
+_NEAR = (0.8, 1.2)
+"""Between these the table has twice as many rows."""
+
 _PLACES = 2
 _WIDTH, _HEIGHT, _EDGE = 640, 400, 50
 _LEAST = 0.3
@@ -59,7 +62,7 @@ def curve_table(without: Run, stored: Run) -> str:
                 f"| {half} | {notes} | {point.factor:.2f} | {point.recall:.3f} | {point.no_shared_word:.3f} "
                 f"| {point.precision:.3f} | {point.false:.3f} |"
                 for point in points([answer for answer in run.answers if answer.query.half is half])
-                if round(point.factor * 20) % 4 == 0
+                if round(point.factor * 20) % (2 if _NEAR[0] <= point.factor <= _NEAR[1] else 4) == 0
             ]
     return "\n".join(rows)
 

@@ -107,8 +107,8 @@ class Corpus:
     queries: tuple[Query, ...]
 
 
-def load_corpus(folder: Path = HERE, *, enriched: bool = False) -> Corpus:
-    """Read the corpus in `folder`; `enriched` adds the further phrasings and keywords to the stored ones.
+def load_corpus(folder: Path = HERE) -> Corpus:
+    """Read the corpus in `folder`.
 
     Raises:
         ValueError: an entry lacks a field or names an unknown slice; the message names the file and the entry.
@@ -119,13 +119,10 @@ def load_corpus(folder: Path = HERE, *, enriched: bool = False) -> Corpus:
         for path, texts in _read(file).items()
     }
     notes = tuple(_note(file, entry, phrasings) for file, entry in _entries(folder / "notes"))
-    if enriched:
-        more = {
-            path: entry
-            for file in sorted((folder / "enrichment").glob("*.yaml"))
-            for path, entry in _read(file).items()
-        }
-        notes = tuple(_enriched(note, more.get(note.path, {})) for note in notes)
+    more = {
+        path: entry for file in sorted((folder / "enrichment").glob("*.yaml")) for path, entry in _read(file).items()
+    }
+    notes = tuple(_enriched(note, more.get(note.path, {})) for note in notes)
     queries = tuple(_query(file, entry) for file, entry in _entries(folder / "queries"))
     return Corpus(notes, queries)
 

@@ -75,8 +75,8 @@ def _share(value: float | None) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the figures, or with `--write` put figures and curve into the page; `--enriched` stores all there is."""
-    runs = runs_of(load_corpus(enriched="--enriched" in arguments))
+    """Print the figures, or with `--write` put figures and curve into the page."""
+    runs = runs_of(load_corpus())
     if "--write" in arguments:
         PAGE.write_text(with_blocks(PAGE.read_text(encoding="utf-8"), blocks(runs)), encoding="utf-8")
         CURVE.write_text(curve_svg(*runs), encoding="utf-8")
