@@ -21,7 +21,7 @@ from recallscope.runtime.memory.catalog import COLUMNS, HEAD_FIELDS, LOOK, Catal
 from recallscope.runtime.memory.catalog_readers import Reader
 from recallscope.runtime.memory.noise import mentions
 from recallscope.runtime.memory.note import Note, version_of
-from recallscope.runtime.memory.rank import RELATED, Field, Term, terms, threshold
+from recallscope.runtime.memory.rank import RELATED, Field, Term, agreement, terms, threshold
 from recallscope.runtime.memory.scopes import NoteFile, Root
 from recallscope.runtime.memory.search import Dropped, Found, Hit, LeftOut, Part, Source
 from recallscope.runtime.memory.store import read_bytes
@@ -70,12 +70,14 @@ class _Scored:
     note: Note
     score: float
     parts: tuple[Part, ...]
+    factor: float
     why: Dropped | None
 
     @property
     def hit(self) -> Hit:
-        """Return it as the answer holds it."""
-        return Hit(self.note, self.score, self.parts)
+        """Return it as the answer holds it: the parts add up to the score."""
+        parts = tuple(Part(part.source, part.value * self.factor, part.word, part.field) for part in self.parts)
+        return Hit(self.note, self.score, parts)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,6 +142,7 @@ class Lookup:
                     head.note,
                     round(likeness[number], 4),
                     (Part(Source.VECTORS, round(likeness[number], 4)),),
+                    1.0,
                     Dropped.SUPERSEDED if head.note.superseded_by is not None else dropped.get(number),
                 )
                 for number, head in heads.items()
@@ -326,6 +329,7 @@ def _scored(
         for word in words
         if word.text in matches.in_body
     ]
+    tells = {word.text: word.tells for word in words}
     scored: list[_Scored] = []
     for number, head in heads.items():
         best = {part.word: part for in_body, part in bodies if number in in_body}
@@ -334,8 +338,9 @@ def _scored(
             if part.word not in best or best[part.word].value < part.value:
                 best[part.word] = part
         parts = tuple(sorted(best.values(), key=_order_of_parts))
-        score = round(sum(part.value for part in parts), 4)
-        scored.append(_Scored(number, head.note, score, parts, dropped.get(number)))
+        factor = agreement(sum(tells.get(word, 0.0) for word in best))
+        score = round(sum(part.value for part in parts) * factor, 4)
+        scored.append(_Scored(number, head.note, score, parts, factor, dropped.get(number)))
     return sorted(scored, key=_order)
 
 

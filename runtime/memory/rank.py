@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Final
 
 from recallscope.runtime.memory.note import Note
-from recallscope.runtime.memory.tokens import QueryToken
+from recallscope.runtime.memory.tokens import LITTLE, NUMBER, QueryToken
 
-__all__ = ["RELATED", "Field", "Term", "field_texts", "rarity", "score", "terms", "threshold"]
+__all__ = ["RELATED", "Field", "Term", "agreement", "field_texts", "rarity", "score", "terms", "threshold"]
 
 
 class Field(Enum):
@@ -40,10 +40,11 @@ _MOST_CHARACTERS: Final = {Field.TITLE: 200, Field.KEYWORDS: 2_000, Field.DESCRI
 RELATED: Final = 0.7
 """A second note goes with the first into the fast result if it has this share of its score."""
 
-_THRESHOLD: Final = 1.0
+_THRESHOLD: Final = 1.15
 """Chosen on the development half of the corpus in `tests`; `docs/ranking.md` shows what other thresholds cost."""
 
-_GROWTH: Final = 0.25
+_GROWTH: Final = 0.35
+_AGREEMENT: Final = 0.4
 _SHARE: Final = 0.7
 _LEAST_LENGTH: Final = 0.6
 _FEW_NOTES: Final = 10
@@ -52,10 +53,14 @@ _SMALL_MEMORY: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A token of a query with what it is worth in this memory: its nature times its rarity."""
+    """A token of a query with what it is worth in this memory: its nature times its rarity.
+
+    `tells`: what it adds to the agreement of a note's words, at most 1; an everyday word adds nothing.
+    """
 
     text: str
     worth: float
+    tells: float = 1.0
 
 
 def field_texts(note: Note) -> Mapping[Field, str]:
@@ -90,23 +95,41 @@ def rarity(documents: int, notes: int) -> float:
 
 def terms(tokens: Sequence[QueryToken], documents: Mapping[str, int], notes: int) -> tuple[Term, ...]:
     """Return the tokens that stand in this memory and tell anything, the most telling first."""
-    found = (Term(token.text, token.weight * rarity(documents.get(token.text, 0), notes)) for token in tokens)
+    found = (
+        Term(token.text, token.weight * rarity(documents.get(token.text, 0), notes), _tells(token)) for token in tokens
+    )
     return tuple(sorted((term for term in found if term.worth > 0), key=lambda term: (-term.worth, term.text)))
 
 
 def score(query: Sequence[Term], fields: Mapping[Field, AbstractSet[str]]) -> float:
-    """Return the score of a note whose fields hold these tokens."""
-    total = 0.0
+    """Return the score of a note whose fields hold these tokens: what each is worth, times their agreement."""
+    total, telling = 0.0, 0.0
     for term in query:
         strength = next((field.strength for field in Field if term.text in fields.get(field, ())), 0.0)
         total += term.worth * strength
-    return round(total, 4)
+        telling += term.tells if strength > 0 else 0.0
+    return round(total * agreement(telling), 4)
+
+
+def agreement(telling: float) -> float:
+    """Return the factor for words that stand in one note and tell so much: together they tell more than each by itself.
+
+    A single rare word is met by accident; that several meet in one note seldom is.
+    """
+    return max(telling, 1.0) ** _AGREEMENT
+
+
+def _tells(token: QueryToken) -> float:
+    """Return 1 for a word, less for a common pair of characters, of which one word makes several, else 0."""
+    if token.weight >= NUMBER:
+        return 1.0
+    return token.weight if token.weight > LITTLE else 0.0
 
 
 def threshold(tokens: Sequence[QueryToken]) -> float:
     """Return the score from which a note is worth delivering.
 
-    A long prompt meets more words by accident, so it rises with the fourth root of what the words can tell together; a
+    A long prompt meets more words by accident, so it rises with what the words can tell together, though slower; a
     query of a word or two is asked for no more than 70 % of that, though never for less than of a common word.
     """
     length = max(sum(token.weight for token in tokens), _LEAST_LENGTH)

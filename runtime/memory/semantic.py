@@ -110,9 +110,10 @@ def merged(
     order = fuse([Ranking(Source.WORDS, _distinct(ranked_words)), Ranking(Source.VECTORS, tuple(hits))])
     good = {hit.note.id for hit in found.lexical} | strong
     best = {hit.note.id for hit in found.fast} | strong
-    lexical = tuple(hit for hit in order if hit.note.id in good)[:LEXICAL]
-    fast = tuple(hit for hit in lexical if hit.note.id in best)[:FAST]
+    fast = tuple(hit for hit in order if hit.note.id in best)[:FAST]
     there = {hit.note.id for hit in fast}
+    more = [hit.note.id for hit in order if hit.note.id in good - there][: LEXICAL - len(fast)]
+    lexical = tuple(hit for hit in order if hit.note.id in there.union(more))
     why = {left.hit.note.id: left.why for left in (*left_out, *found.left_out)}
     others = [
         LeftOut(hit, why.get(hit.note.id) or (Dropped.PLACE if hit.note.id in good else Dropped.THRESHOLD))

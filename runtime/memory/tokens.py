@@ -139,6 +139,7 @@ class Tokens:
         self._dropped = {language: frozenset(FUNCTION_WORDS[language]) for language in FUNCTION_WORDS}
         others = frozenset[str]().union(*(FUNCTION_WORDS[language] for language in _LATIN[1:]))
         self._dropped |= dict.fromkeys(_LATIN[1:], others)
+        self._foreign = others - self._dropped[ENGLISH]
 
     def of(self, text: str) -> dict[str, None]:
         """Return the distinct tokens of a text in the order of their first place."""
@@ -263,7 +264,7 @@ class Tokens:
         if folded in self._dropped[own]:
             return
         stem = self._stem(folded, own)
-        if stem in self._everyday[own] or folded in self._everyday[own]:
+        if self._says_little(folded, stem, own):
             weight = min(weight, LITTLE)
         elif weight == PLAIN and any(character.isdecimal() for character in folded):
             weight = WHOLE
@@ -275,6 +276,15 @@ class Tokens:
         else:
             yield QueryToken(stem[:MAX_TOKEN], OWN * weight)
             yield QueryToken(english[:MAX_TOKEN], FOREIGN * weight)
+
+    def _says_little(self, folded: str, stem: str, language: str) -> bool:
+        """Say whether a word is an everyday one, or what another language builds its sentences with.
+
+        The latter stands in a text that is taken for English where a quotation hides what the rest is written in.
+        """
+        if stem in self._everyday[language] or folded in self._everyday[language]:
+            return True
+        return language == ENGLISH and folded in self._foreign and stem not in self._common
 
     def _stem(self, word: str, language: str) -> str:
         if len(word) > MAX_TOKEN or len(word) < 3 or (language in _LATIN and not _ASCII_WORD.match(word)):  # noqa: PLR2004 - too short

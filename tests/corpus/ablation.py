@@ -53,6 +53,7 @@ RULES: Sequence[Rule] = (
     Rule("accents are folded", tokens, "_fold", str.casefold),
     Rule("characters that are grammar tell little", tokens, "_grams", _equal_grams),
     Rule("common words tell less", tokens, "COMMON", 1.0),
+    Rule("words that meet in one note tell more together", rank, "_AGREEMENT", 0.0),
     Rule("the threshold rises with the query", rank, "_GROWTH", 0.0),
 )
 

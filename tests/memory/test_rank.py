@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallscope.runtime.memory.note import Note
-from recallscope.runtime.memory.rank import Field, Term, field_texts, rarity, score, terms, threshold
+from recallscope.runtime.memory.rank import Field, Term, agreement, field_texts, rarity, score, terms, threshold
 from recallscope.runtime.memory.tokens import QueryToken, Tokens
 from recallscope.runtime.terms import NoteType, ScopeName
 
 LEAST = threshold((QueryToken("x", 1.0),))
+ONCE = {"a": 1, "b": 1, "c": 1, "d": 1}
 NOTE = Note(
     id="project:a.md",
     version="1",
@@ -78,10 +79,19 @@ def test_a_word_that_most_notes_hold_is_never_enough() -> None:
     assert score(worth, {Field.TITLE: {"acme"}}) < LEAST
 
 
+def test_words_that_meet_in_one_note_tell_more_together() -> None:
+    """The sum counts more the more words agree; everyday words add nothing to that, common pairs of characters less."""
+    words = terms((QueryToken("a", 1.0), QueryToken("b", 0.6), QueryToken("c", 0.45), QueryToken("d", 0.3)), ONCE, 200)
+
+    assert [term.tells for term in words] == [1.0, 1.0, 0.45, 0.0]
+    assert (agreement(0.45), agreement(1.0), agreement(2.0)) == (1.0, 1.0, 2.0**0.4)
+    assert score(words, {Field.TITLE: {"a", "b", "c", "d"}}) == round((1.0 + 0.6 + 0.45 + 0.3) * 2.45**0.4, 4)
+
+
 def test_a_long_prompt_must_match_more() -> None:
-    """The threshold rises with the fourth root of what the words can tell; of a word or two it is a share."""
+    """The threshold rises slower than what the words can tell; of a word or two it is a share."""
     sixteen = tuple(QueryToken(f"w{number}", 1.0) for number in range(16))
-    assert math.isclose(threshold(sixteen), 2.0)
+    assert math.isclose(threshold(sixteen), 1.15 * 16**0.35)
     assert math.isclose(threshold((QueryToken("x", 0.8),)), 0.56)
     assert threshold(()) == threshold((QueryToken("x", 0.3),)) == 0.42
 
