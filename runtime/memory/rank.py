@@ -116,7 +116,7 @@ def agreement(telling: float) -> float:
 
     A single rare word is met by accident; that several meet in one note seldom is.
     """
-    return max(telling, 1.0) ** _AGREEMENT
+    return math.pow(max(telling, 1.0), _AGREEMENT)
 
 
 def _tells(token: QueryToken) -> float:

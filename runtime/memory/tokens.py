@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-import snowballstemmer
+import Stemmer
 
 from recallscope.runtime.memory.common_words import COMMON_PAIRS, COMMON_WORDS
 from recallscope.runtime.memory.words import ALIASES, EVERYDAY, FUNCTION_WORDS, GRAMMAR_CHARACTERS, GRAMMAR_GRAMS
@@ -292,7 +292,7 @@ class Tokens:
         with self._lock:  # a stemmer keeps the word that it works on
             stem = self._stemmers.get(language)
             if stem is None:
-                made: Any = snowballstemmer.stemmer(language)  # pyright: ignore[reportUnknownMemberType] - it has no types
+                made = cast("Any", Stemmer.Stemmer(language))  # pyright: ignore[reportUnknownMemberType] - it has no types
                 stem = self._stemmers[language] = cast("Callable[[str], str]", made.stemWord)
             return stem(word) or word
 

@@ -7,7 +7,7 @@ from labelled import Corpus, Slice, load_corpus, problems, sharing_negatives
 from table import CURVE, PAGE, blocks, curve_svg, with_blocks
 
 LEAST_HIT_2 = 0.90
-LEAST_NO_SHARED_WORD = 0.57
+LEAST_NO_SHARED_WORD = 0.60
 MOST_FALSE = 0.02
 
 
@@ -64,8 +64,18 @@ def test_queries_that_share_words_with_their_note_find_it_in_every_language(runs
     assert low == {}
 
 
+def test_queries_that_share_words_find_their_note_in_every_slice(runs: tuple[Run, Run]) -> None:
+    """With stored phrasings, nine of ten of them have it in the fast result, whatever they are there to test."""
+    low = {kind: found for kind in Slice if kind.shares_words and (found := _hit_2(runs[1], kind)) < LEAST_HIT_2}
+    assert low == {}
+
+
+def _hit_2(run: Run, kind: Slice) -> float:
+    return figures(of(run, kind)).hit_2 or 0.0
+
+
 def test_queries_that_share_no_word_with_their_note_find_it_by_its_phrasings(runs: tuple[Run, Run]) -> None:
-    """With stored phrasings and keywords the note is in the fast result for more than half of them."""
+    """With stored phrasings and keywords the note is in the fast result for six of ten."""
     assert (figures(of(runs[1], Slice.NO_SHARED_WORD)).hit_2 or 0.0) >= LEAST_NO_SHARED_WORD
 
 

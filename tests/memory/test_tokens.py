@@ -2,10 +2,10 @@
 
 import re
 import unicodedata
-from typing import Any
+from typing import Any, cast
 
 import pytest
-import snowballstemmer
+import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ from recallscope.runtime.memory.tokens import MAX_QUERY_TOKENS, Tokens
 from recallscope.runtime.memory.words import FUNCTION_WORDS, GRAMMAR_GRAMS
 
 TOKENS = Tokens()
-STEMMER: Any = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnknownMemberType] - it has no types
+STEMMER = cast("Any", Stemmer.Stemmer("english"))  # pyright: ignore[reportUnknownMemberType] - it has no types
 
 
 def cut(text: str) -> list[str]:
