@@ -39,7 +39,7 @@ LEFT_OUT = 10
 POSTINGS = 2_000
 """How many postings one search may read: about half a microsecond each."""
 
-_FETCHED = 60
+_FETCHED = 40
 _LISTS = tuple((postings.value, postings.fields[0].strength) for postings in Postings)
 _BODY = Postings.BODY.value
 _READ_LISTS = """
