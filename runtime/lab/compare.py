@@ -54,9 +54,6 @@ AGENT = "compare"
 
 AT_ONCE = 5
 
-HELD_UP_SECONDS = 0.025
-"""A loop that stood still for longer than this tells of the machine, not of memory: waits are judged at 5 ms."""
-
 READINGS = 3
 SLOT_SECONDS = 0.045
 """A turn keeps the loop busy when it begins and when it sends. Between the slots, five of which make a cycle of 225 ms,
@@ -103,8 +100,7 @@ async def play(
 ) -> Comparison:
     """Play `plan` in this process and judge what its own `/metrics` say of it; cancelling ends all of it.
 
-    A reading in which the machine held the loop up for longer than `HELD_UP_SECONDS` is void, whatever it shows, and
-    all is played again; the reading number `READINGS` counts as it is.
+    After a reading that is void (`Comparison.void`) all is played again; the reading number `READINGS` counts as it is.
 
     Raises:
         LabError: the model server did not start, a turn did not end well, or `/metrics` could not be read.
@@ -120,7 +116,7 @@ async def play(
         async with _stage(plan, telemetry, observers) as agent, anyio.create_task_group() as tasks:
             tasks.start_soon(telemetry.run, name="telemetry")
             readings.append(await _read(plan, agent, url, progress, reading=1))
-            while readings[-1].loop_lag > HELD_UP_SECONDS and len(readings) < READINGS:
+            while readings[-1].void and len(readings) < READINGS:
                 readings.append(await _read(plan, agent, url, progress, reading=len(readings) + 1))
             tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:

@@ -5,7 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recallscope.runtime.lab.expectations import Expectation, Expectations, Measured, Verdict, judge
+from recallscope.runtime.lab.expectations import (
+    TOLERANCE,
+    Expectation,
+    Expectations,
+    Measured,
+    Verdict,
+    judge,
+    misplaced,
+)
 from recallscope.runtime.terms import Delivered, PolicyName, Reason, Scenario
 from recallscope.telemetry.queries import TABLE_SCENARIOS
 from recallscope.telemetry.read.figures import Figures, Row
@@ -14,6 +22,9 @@ from recallscope.telemetry.read.quantile import EMPTY
 __all__ = ["APART", "SCHEMA", "Cell", "Comparison", "compare_figures"]
 
 SCHEMA = 1
+
+HELD_UP_SECONDS = 0.025
+"""A loop that stood still for longer than this tells of the machine, not of memory: waits are judged at 5 ms."""
 
 APART = (Scenario.INTERRUPTED, Scenario.NOT_SENT, Scenario.UNAVAILABLE, Scenario.NOTHING_FOUND)
 """The scenarios that say nothing about a policy and stand apart from the table."""
@@ -28,6 +39,11 @@ class Cell:
     expected: Expectation
     verdict: Verdict
     remarks: tuple[str, ...]
+
+    @property
+    def differs_in_waits_alone(self) -> bool:
+        """Say whether memory went where it should and only a wait was too long or too short."""
+        return self.verdict is Verdict.DIFFERS and not misplaced(self.measured, self.expected)
 
     def as_data(self) -> dict[str, Any]:
         """Return the cell as plain data; a longest wait above all buckets (30 s) has no number and is None."""
@@ -75,6 +91,19 @@ class Comparison:
             return Verdict.DIFFERS
         missing = Verdict.NOT_MEASURED in verdicts if self.played else Verdict.AS_STATED not in verdicts
         return Verdict.NOT_MEASURED if missing else Verdict.AS_STATED
+
+    @property
+    def void(self) -> bool:
+        """Say whether this tells of the machine and not of memory.
+
+        So it does if the loop was held up for longer than `HELD_UP_SECONDS`, whatever it shows, and if it differs in
+        waits alone while the loop was held up for longer than their tolerance.
+        """
+        if self.loop_lag > HELD_UP_SECONDS:
+            return True
+        differing = self.with_verdict(Verdict.DIFFERS)
+        waits_alone = bool(differing) and all(cell.differs_in_waits_alone for cell in differing)
+        return waits_alone and self.loop_lag > TOLERANCE
 
     def with_verdict(self, verdict: Verdict) -> tuple[Cell, ...]:
         """Return the cells of one verdict, in the table's order."""

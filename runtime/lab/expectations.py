@@ -20,6 +20,7 @@ __all__ = [
     "WaitLimits",
     "judge",
     "live",
+    "misplaced",
     "scripted",
 ]
 
@@ -143,15 +144,20 @@ def judge(measured: Measured, expected: Expectation, *, loop_lag: float) -> tupl
     """
     if measured.turns <= 0:
         return Verdict.NOT_MEASURED, ("no turn ended in this row",)
-    differences = [
-        *_strangers("memory went to", measured.delivered, expected.delivered),
-        *_strangers("the reason was", measured.reasons, expected.reasons),
-    ]
+    differences = misplaced(measured, expected)
     if expected.wait is not None:
         if measured.p50 is None or measured.p95 is None or measured.highest is None:
             return Verdict.NOT_MEASURED, ("its turns are counted, their waits are not",)
         differences += _waits(measured.p50, measured.p95, measured.highest, expected.wait, loop_lag)
     return (Verdict.DIFFERS if differences else Verdict.AS_STATED), tuple(differences)
+
+
+def misplaced(measured: Measured, expected: Expectation) -> list[str]:
+    """Say where memory went that it should not have, and what was told of that wrongly; waits are another matter."""
+    return [
+        *_strangers("memory went to", measured.delivered, expected.delivered),
+        *_strangers("the reason was", measured.reasons, expected.reasons),
+    ]
 
 
 def _seen(delivered: Delivered, reason: Reason = Reason.NONE, *, wait: WaitLimits | None = None) -> Expectation:

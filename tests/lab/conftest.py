@@ -19,8 +19,8 @@ def _histogram(seconds: float, count: int) -> Buckets:
     return Buckets.of({bound: float(count if seconds <= bound else 0) for bound in (*BUCKETS_R, math.inf)})
 
 
-def _figures(turns: int = 5, *, waits: Mapping[Row, float] | None = None) -> Figures:
-    """Return figures in which every cell is as stated, but for the waits (seconds) in `waits`."""
+def _figures(turns: int = 5, *, waits: Mapping[Row, float] | None = None, lag: float = 0.002) -> Figures:
+    """Return figures in which every cell is as stated, but for the waits in `waits` and the loop `lag` (seconds)."""
     rows = {Row(policy, scenario): expected for (scenario, policy), expected in scripted(0.1).items()}
     kinds = {
         TurnKind(row, next(iter(expected.delivered)), next(iter(expected.reasons))): float(turns)
@@ -33,7 +33,7 @@ def _figures(turns: int = 5, *, waits: Mapping[Row, float] | None = None) -> Fig
     return Figures(
         turns=kinds,
         waits={row: _histogram(seconds, turns) for row, seconds in {**usual, **(waits or {})}.items()},
-        loop_lag=_histogram(0.002, 100),
+        loop_lag=_histogram(lag, 100),
     )
 
 

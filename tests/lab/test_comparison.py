@@ -119,3 +119,28 @@ def test_fractions_of_turns_are_rounded_when_they_are_shown(figures: Make) -> No
 
     assert (cell.as_data()["turns"], cell.as_data()["delivered"]["both"]) == (5, 5)
     assert cell.verdict is Verdict.AS_STATED
+
+
+HELD = Row(PolicyName.PREFETCH, Scenario.TIMED_OUT)
+
+
+def test_a_reading_of_a_busy_machine_is_void(figures: Make) -> None:
+    """A loop that stood still tells nothing, one that was held up somewhat only excuses waits, and a free one nothing."""
+    late = {HELD: 0.009}
+
+    assert [
+        _compared(figures(lag=0.03)).void,
+        _compared(figures(lag=0.009, waits=late)).void,
+        _compared(figures(lag=0.009)).void,
+        _compared(figures(lag=0.002, waits=late)).void,
+    ] == [True, True, False, False]
+
+
+def test_memory_that_went_astray_is_never_excused(figures: Make) -> None:
+    """A cell whose memory went elsewhere differs, however busy the loop was."""
+    good = figures(lag=0.009)
+    astray = next(kind for kind in good.turns if kind.row == HELD)
+    turns = {**good.turns, replace(astray, delivered=Delivered.NONE): 1.0}
+    comparison = _compared(replace(good, turns=turns))
+
+    assert (comparison.verdict, comparison.void) == (Verdict.DIFFERS, False)
