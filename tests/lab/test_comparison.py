@@ -125,7 +125,7 @@ HELD = Row(PolicyName.PREFETCH, Scenario.TIMED_OUT)
 
 
 def test_a_reading_of_a_busy_machine_is_void(figures: Make) -> None:
-    """A loop that stood still tells nothing, one that was held up somewhat only excuses waits, and a free one nothing."""
+    """A loop that stood still tells nothing; one that was held up somewhat excuses waits, a free one does not."""
     late = {HELD: 0.009}
 
     assert [
