@@ -272,9 +272,7 @@ class Lookup:
         rows = connection.execute(f"SELECT id, body FROM bodies WHERE id IN ({ids})")  # noqa: S608 - numbers
         bodies: dict[int, str] = dict(rows.fetchall())
         return tuple(
-            Hit(replace(one.note, body=bodies[one.number]), one.score, one.parts)
-            for one in chosen
-            if one.number in bodies
+            replace(one.hit, note=replace(one.note, body=bodies[one.number])) for one in chosen if one.number in bodies
         )
 
     def _candidates(self, connection: Reader, lexical: Sequence[Note], *, partial: bool) -> tuple[Note, ...]:

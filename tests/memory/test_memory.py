@@ -119,6 +119,8 @@ async def test_what_a_recall_gets(opened: Opened, write: Write) -> None:
         found = await search(memory, "deploy to staging for the billing")
         assert memory.notes == 4
     assert [(hit.note.title, hit.note.body) for hit in found.lexical] == [("Deploy to staging", "make ship")]
+    hits = (*found.fast, *found.lexical, *(left.hit for left in found.left_out))
+    assert [round(sum(part.value for part in hit.parts), 3) for hit in hits] == [round(hit.score, 3) for hit in hits]
     assert [hit.note.title for hit in (left.hit for left in found.left_out)] == ["Role"]
     assert {note.relative for note in found.candidates} == {
         "project/deploy.md",
