@@ -16,7 +16,7 @@ PROJECT := .editable/.installed
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test test-real test-real-prometheus prometheus check bench bench-100k bench-engines soak clean requirements
+.PHONY: help demo test test-real test-real-prometheus prometheus check bench bench-search bench-engines soak clean requirements
 
 help:
 	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
@@ -24,8 +24,8 @@ help:
 	@echo "make test-real     tests on real outside programs and package registries"
 	@echo "make soak          memory under change by two processes, for SECONDS=600 (SEED=1 makes the same changes again)"
 	@echo "make check         ruff, mypy, pyright and the import contracts"
-	@echo "make bench         the benchmarks, as ratios within one run"
-	@echo "make bench-100k    the search alone, at 1,000, 10,000 and 100,000 notes"
+	@echo "make bench         the benchmarks, as ratios within one run (a quarter of an hour)"
+	@echo "make bench-search  the search alone, at 1,000, 10,000 and 100,000 notes (NOTES=\"1000 10000\")"
 	@echo "make bench-engines full-text engines side by side (SIZES=\"10000 100000\")"
 	@echo "make corpus        what the search reaches on the labelled corpus; corpus-curve writes it into docs/ranking.md"
 	@echo "make docs          write the generated parts of docs/*.md anew"
@@ -61,8 +61,8 @@ corpus-rules: $(PROJECT)
 bench: $(PROJECT) $(TEST)
 	@$(BIN)/python tests/bench/run.py
 
-bench-100k: $(PROJECT) $(TEST)
-	@$(BIN)/python tests/bench/search.py 1000 10000 100000
+bench-search: $(PROJECT) $(TEST)
+	@$(BIN)/python tests/bench/search.py $(NOTES)
 
 SIZES   ?= 10000
 ENGINES := build/engines

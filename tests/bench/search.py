@@ -32,13 +32,14 @@ from recallscope.runtime.memory.sync import sync_root
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.terms import ScopeName
 
+SIZES = (1_000, 10_000, 100_000)
 ROUNDS = 3
 QUERIES = 150
 BUSY_QUERIES = 50
 CHANGES = 5
 LARGE = 100_000
 FAST_SECONDS = (0.010, 0.030)
-"""The targets of the fast result: up to 10,000 notes, and at 100,000 (DESIGN section 10)."""
+"""The targets of the fast result: up to 10,000 notes, and at 100,000 (docs/performance.md)."""
 BUSY_SECONDS = 0.060
 FIRST_SECONDS = 0.1
 VISIBLE_SECONDS = 1.0
@@ -92,7 +93,7 @@ class Store:
         }
 
 
-async def measure_search(sizes: Sequence[int] = (1_000, 10_000)) -> list[Row]:
+async def measure_search(sizes: Sequence[int] = SIZES) -> list[Row]:
     """Measure stores of `sizes` notes, each figure beside its target where it has one."""
     return [row for notes in sizes for row in await _rows(notes)]
 
@@ -261,7 +262,7 @@ def main(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["--recall"]:
         anyio.run(_recall, Path(arguments[1]), Path(arguments[2]), arguments[3])
         return
-    for notes in [int(argument) for argument in arguments] or [1_000, 10_000]:
+    for notes in [int(argument) for argument in arguments] or SIZES:
         rows = anyio.run(measure_search, [notes])
         width = max(len(row.what) for row in rows)
         for row in rows:
