@@ -105,23 +105,60 @@ def _duplicates(bodies: Mapping[bytes, Sequence[str]]) -> Iterator[Problem]:
 
 
 def _superseded(root: Root, notes: Sequence[Note]) -> Iterator[Problem]:
-    known: set[str] = set()
-    for note in notes:
-        path = PurePosixPath(note.relative)
-        known |= {note.id, note.relative, str(path.with_suffix("")), path.name, path.stem, note.title}
-    folded = {name.casefold() for name in known}
     others = {name.value for name in ScopeName if name != root.scope}  # an id there is not looked up
+    spellings = _spellings(notes)
+    ways: dict[str, str] = {}
     for note in notes:
         target = note.superseded_by
         if target is None or "://" in target or target.partition(":")[0] in others:
             continue
-        own = {note.id, note.relative}
-        if target.removeprefix("./").casefold() not in folded:
+        meant = _meant(target, spellings)
+        if not meant:
             text = f"superseded_by names {target!r}, which is no note here; it is never recalled"
             yield Problem(kind=ProblemKind.SUPERSEDED_BY, path=note.relative, text=text)
-        elif target in own:
+        elif meant == {note.relative}:
             text = "superseded_by names the note itself; it is never recalled"
             yield Problem(kind=ProblemKind.SUPERSEDED_BY, path=note.relative, text=text)
+        elif len(meant) == 1:
+            ways[note.relative] = next(iter(meant))
+    for circle in _circles(ways):
+        way = " -> ".join((*circle, circle[0]))
+        text = f"superseded_by leads in a circle, so none of these is ever recalled: {way}; empty it in the right one"
+        yield Problem(kind=ProblemKind.SUPERSEDED_BY, path=circle[0], text=text)
+
+
+def _spellings(notes: Sequence[Note]) -> tuple[dict[str, set[str]], ...]:
+    """Return the paths that each spelling means: ids and paths first, then names of files, then titles."""
+    found: tuple[dict[str, set[str]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
+    for note in notes:
+        path = PurePosixPath(note.relative)
+        ways = ((note.id, note.relative, str(path.with_suffix(""))), (path.name, path.stem), (note.title,))
+        for spelled, names in zip(found, ways, strict=True):
+            for name in names:
+                spelled[name.casefold()].add(note.relative)
+    return found
+
+
+def _meant(target: str, spellings: Sequence[Mapping[str, set[str]]]) -> set[str]:
+    """Return the paths of the notes that `target` means by the most exact of the ways."""
+    name = target.removeprefix("./").casefold()
+    return next((spelled[name] for spelled in spellings if name in spelled), set[str]())
+
+
+def _circles(ways: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield each circle of `ways` once, beginning with its first path."""
+    done: set[str] = set()
+    for start in sorted(ways):
+        walked: list[str] = []
+        path: str | None = start
+        while path is not None and path not in done:
+            done.add(path)
+            walked.append(path)
+            path = ways.get(path)
+        if path in walked:
+            circle = walked[walked.index(path) :]
+            first = circle.index(min(circle))
+            yield circle[first:] + circle[:first]
 
 
 def _names(files: Mapping[str, object]) -> Iterator[Problem]:

@@ -81,8 +81,9 @@ def test_what_may_not_be_added_is_refused(
 
 
 def test_edit_changes_what_the_flags_say(memory_says: Says, canary: Path) -> None:
-    """Unknown fields stay; a list is replaced, an empty text empties it."""
-    code, out, _ = memory_says("edit", "canary", "--title", "Canaries", "--keyword", "", "--superseded-by", "b.md")
+    """Unknown fields stay; a list is replaced, an empty text empties it; what replaces it is told by its path."""
+    (canary.parent / "b.md").write_text("# B")
+    code, out, _ = memory_says("edit", "canary", "--title", "Canaries", "--keyword", "", "--superseded-by", "b")
     text = canary.read_text()
 
     assert (code, out) == (0, "changed project:canary.md  Canaries\n")
@@ -98,6 +99,31 @@ def test_edit_changes_what_the_flags_say(memory_says: Says, canary: Path) -> Non
     memory_says("edit", "canary", "--superseded-by", "", "--body", "-", stdin=b"ten percent")
     text = canary.read_text()
     assert ["superseded_by" in text, text.endswith("\n\nten percent\n")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("canary", "canary.md: a note cannot be superseded by itself; name the one to use instead"),
+        ("project:canary.md", "canary.md: a note cannot be superseded by itself; name the one to use instead"),
+        ("nope", "nope: no note has this id, path or name; `recallscope memory list` shows what there is"),
+    ],
+)
+def test_a_note_is_superseded_by_another_one_that_there_is(
+    memory_says: Says, canary: Path, target: str, says: str
+) -> None:
+    """Itself and a note that is missing are refused in one sentence, and nothing is written."""
+    assert memory_says("edit", "canary", "--superseded-by", target) == (1, "", f"recallscope: {says}\n")
+    assert canary.read_text() == NOTE
+
+
+def test_a_note_of_another_scope_supersedes_by_its_id(memory_says: Says, canary: Path) -> None:
+    """Its path would mean a note of the same scope; an address of a page stays as it is."""
+    memory_says("add", "--scope", "user", "--title", "Mine", "--body", "x")
+    memory_says("edit", "canary", "--superseded-by", "mine", "--scope", "project")
+    assert "superseded_by: user:project/mine.md" in canary.read_text()
+    memory_says("edit", "canary", "--superseded-by", "https://wiki.example/canary")
+    assert "superseded_by: https://wiki.example/canary" in canary.read_text()
 
 
 def test_edit_without_flags_needs_a_terminal(memory_says: Says, canary: Path) -> None:

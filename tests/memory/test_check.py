@@ -69,6 +69,32 @@ def test_every_problem_is_told_with_its_place(root: Path, write: Write) -> None:
     ]
 
 
+@pytest.mark.parametrize("target", ["x/One.md", "./x/One.md", "project:x/One.md", "x/one", "One.md", "ONE", "First"])
+def test_a_note_that_supersedes_itself_is_found_however_it_is_spelled(root: Path, write: Write, target: str) -> None:
+    """By path, id, file name with and without its ending, and title, in any case."""
+    write("x/One.md", f"---\nname: First\nsuperseded_by: {target}\n---\n1")
+    assert checked(root) == [
+        ("superseded_by", "x/One.md", None, "superseded_by names the note itself; it is never recalled")
+    ]
+
+
+def test_notes_that_supersede_each_other_in_a_circle_are_told_once(root: Path, write: Write) -> None:
+    """The circle is told at its first path; what only leads into it, and a name that means several, are no part."""
+    for name, target in (
+        ("c", "Note a"),
+        ("a", "b.md"),
+        ("b", "project:c.md"),
+        ("into", "b"),
+        ("x/d", "e"),
+        ("e", "d"),
+    ):
+        write(f"{name}.md", f"---\nname: Note {name}\nsuperseded_by: {target}\n---\n{name}")
+    write("y/d.md", "# Another\nd too")
+    (problem,) = checked(root)
+    assert problem[:3] == ("superseded_by", "a.md", None)
+    assert "a.md -> b.md -> c.md -> a.md" in problem[3]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"), [("# By hand\n", "it was written by a person"), (f"{INDEX_MARK}\n", "it is out of date")]
 )

@@ -9,7 +9,14 @@ import anyio
 import click
 
 from recallscope.runtime.cli.memory.editor import edited, has_terminal
-from recallscope.runtime.cli.memory.place import Place, json_option, note_named, place_options, read_current
+from recallscope.runtime.cli.memory.place import (
+    Place,
+    json_option,
+    note_named,
+    place_options,
+    read_current,
+    replacement,
+)
 from recallscope.runtime.cli.memory.printing import note_as_json, print_json, print_text
 from recallscope.runtime.cli.output import one_line
 from recallscope.runtime.errors import MemoryWriteError, NoteError
@@ -100,9 +107,9 @@ def edit(
     """
     place = Place.of(context, directory, scope)
     changes = _changes(content)
-    if superseded_by is not None:
-        changes["superseded_by"] = superseded_by or None
     note = anyio.run(_named, place, name)
+    if superseded_by is not None:
+        changes["superseded_by"] = anyio.run(replacement, place, note, superseded_by) if superseded_by else None
     if changes:
         changed = anyio.run(_update, place, note, replace(Draft.of(note), **changes))
     else:
