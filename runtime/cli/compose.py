@@ -75,22 +75,18 @@ def policy_split(settings: Settings) -> PolicySplit:
     )
 
 
-def memory_roots(settings: Settings) -> MemoryRoots:
-    """Return where the notes of this workspace, of the team and of this person lie.
+def memory_roots(settings: Settings, directory: Path | None = None) -> MemoryRoots:
+    """Return where the notes of this workspace, of the team and of this person lie; with `directory`, it alone.
 
     Raises:
-        ConfigError: a folder for everybody together with a tenant, or a team's folder that another scope holds as well.
+        ConfigError: a folder for everybody, or a `directory`, together with a tenant, or a team's folder that another
+            scope holds as well.
     """
     memory = settings.memory
     if memory.tenant is not None:
-        for key, shared in (("memory.project_dir", memory.project_dir), ("memory.team_dir", memory.team_dir)):
-            if shared is not None:
-                raise ConfigError(
-                    key=key,
-                    value=str(shared),
-                    allowed="every tenant would read this folder; leave it empty, or memory.tenant",
-                    source=settings.source(key),
-                )
+        _refuse_beside_tenant(settings, directory)
+    if directory is not None:
+        return MemoryRoots(project=directory)
     roots = MemoryRoots.below(
         memory.base_dir,
         settings.session.workspace,
@@ -102,6 +98,25 @@ def memory_roots(settings: Settings) -> MemoryRoots:
         roots = replace(roots, project=memory.project_dir, base=memory.project_dir)
     _refuse_double_notes(roots, settings)
     return roots
+
+
+def _refuse_beside_tenant(settings: Settings, directory: Path | None) -> None:
+    if directory is not None:
+        raise ConfigError(
+            key="memory.project_dir",
+            value=str(directory),
+            allowed="it could be another tenant's folder; leave it out, or memory.tenant",
+            source="--memory",
+        )
+    memory = settings.memory
+    for key, shared in (("memory.project_dir", memory.project_dir), ("memory.team_dir", memory.team_dir)):
+        if shared is not None:
+            raise ConfigError(
+                key=key,
+                value=str(shared),
+                allowed="every tenant would read this folder; leave it empty, or memory.tenant",
+                source=settings.source(key),
+            )
 
 
 def _refuse_double_notes(roots: MemoryRoots, settings: Settings) -> None:

@@ -1,6 +1,7 @@
 """`recallscope recall`: what memory would answer to a query, and what it would leave out."""
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ class _How:
 
 
 def _lines(file: str) -> Iterator[str]:
+    if file == "-" and sys.stdin is None:  # so it is where it was closed
+        raise click.UsageError("--queries -: stdin is closed; pipe the queries into it, or name a readable text file")
     try:
         with click.open_file(file, encoding="utf-8", errors="replace") as lines:
             yield from (line.strip() for line in lines if line.strip())
@@ -84,7 +87,7 @@ def _lines(file: str) -> Iterator[str]:
 
 async def _recall(settings: Settings, queries: list[str], directory: Path | None, how: _How) -> int:
     observers = Observers()
-    roots = memory_roots(settings) if directory is None else MemoryRoots(project=directory)
+    roots = memory_roots(settings, directory)
     path = catalog_path(roots, settings.memory.cache_dir)
     async with AsyncExitStack() as stack:
         vectors = await stack.enter_async_context(open_vectors(settings, lambda _: {}, observers))

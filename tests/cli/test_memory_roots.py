@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from recallscope.runtime.cli.compose import memory_roots
+from recallscope.runtime.cli.main import main
 from recallscope.runtime.config import Settings, load
 from recallscope.runtime.errors import ConfigError
 from recallscope.runtime.memory.scopes import project_key, tenant_key
@@ -63,6 +64,28 @@ def test_a_folder_for_everybody_is_refused_with_a_tenant(settings: Load, key: st
     """One folder that every tenant reads would be the crossing that tenants are there to prevent."""
     with pytest.raises(ConfigError, match=f"memory.{key}.*every tenant would read"):
         memory_roots(settings(tenant="a", **{key: "shared"}))
+
+
+@pytest.mark.usefixtures("memory_says")
+@pytest.mark.parametrize("command", [("memory", "list"), ("memory", "add", "--body", "x"), ("recall", "port")])
+def test_a_folder_named_on_the_command_line_is_refused_with_a_tenant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """`--memory` leads into no other tenant's folder: one sentence, and nothing is read or written."""
+    monkeypatch.delenv("RECALLSCOPE_MEMORY_PROJECT_DIR")
+    monkeypatch.setenv("RECALLSCOPE_MEMORY_TENANT", "bob")
+    folder = tmp_path / "home/.recallscope/tenants" / tenant_key("alice") / "memory"
+    folder.mkdir(parents=True)
+    (folder / "port.md").write_text("# The port of alice")
+
+    code = main([*command, "--memory", str(folder)])
+
+    written = capsys.readouterr()
+    assert (code, written.out, [path.name for path in folder.iterdir()]) == (2, "", ["port.md"])
+    assert written.err == (
+        f"recallscope: memory.project_dir = {str(folder)!r} (from --memory) is not allowed: it could be another "
+        "tenant's folder; leave it out, or memory.tenant\n"
+    )
 
 
 @pytest.mark.parametrize("team", ["~/.recallscope/memory", "~/.recallscope", "~/.recallscope/memory/team"])

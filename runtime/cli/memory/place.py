@@ -46,12 +46,12 @@ class Place:
         """Return the place that the options name.
 
         Raises:
-            ConfigError: the configuration is wrong.
+            ConfigError: the configuration is wrong, or a tenant is configured and a folder is named.
             click.UsageError: the scope has no folder here.
         """
         flags = {"memory.project_dir": Flag("--memory", str(directory) if directory is not None else None)}
         settings = settings_in_force(context, flags)
-        roots = memory_roots(settings) if directory is None else MemoryRoots(project=directory)
+        roots = memory_roots(settings, directory)
         asked = tuple(root for root in roots.roots if scope is None or root.scope == scope)
         if not asked:
             known = ", ".join(root.scope for root in roots.roots)
