@@ -1,6 +1,7 @@
 """How the catalog catches up with the files of a root: list, compare, read what changed, forget what is gone."""
 
 import os
+import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterable
@@ -39,6 +40,7 @@ def sync_root(catalog: Catalog, root: Root, *, stopped: Callable[[], bool] = lam
 
     A folder that cannot be listed keeps its rows: not seen is not gone. What others write into the catalog meanwhile
     stays: the rows are asked for before the files, so that a note made in between is not taken for one that is gone.
+    A catalog whose numbers do not belong to its rows is doubted, so that its next opening makes it anew.
 
     Raises:
         FolderUnavailableError: the root cannot be listed.
@@ -60,6 +62,9 @@ def sync_root(catalog: Catalog, root: Root, *, stopped: Callable[[], bool] = lam
     changed = _apply(catalog, (number, root), Changes(gone=gone), (file.relative for file in todo), stopped)
     if changed >= _WORTH_MERGING:
         catalog.optimize()
+    wrong = None if stopped() else catalog.miscount(number)
+    if wrong is not None:
+        catalog.doubt(sqlite3.DatabaseError(f"of {root.path} {wrong}"))
     return Synced(
         notes=catalog.count(number),
         changed=changed,

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -429,3 +430,31 @@ async def test_without_any_place_for_a_catalog_memory_is_unavailable_and_comes_b
         cache.unlink()
         await memory.sync()
         assert await found(memory, "word7") == ["n7.md"]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DELETE FROM notes WHERE relative < 'n5'",
+        "UPDATE roots SET notes = notes + 3",
+        "UPDATE terms SET documents = documents + 40",
+        "UPDATE terms SET documents = 0, t = 0, d = 0, b = 0",
+    ],
+)
+async def test_a_catalog_that_counts_wrongly_is_made_anew_by_the_next_sync(
+    harm: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers that do not belong to the rows are seen by one sync, which builds the catalog anew with one line."""
+    path, root = tmp_path / "c.sqlite3", tmp_path / "notes"
+    write_notes(root)
+    await build(path, root)
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(harm)
+    catalog = Catalog(path)
+    async with over(catalog, root) as memory:
+        assert memory.notes == 12
+        assert catalog.miscount(catalog.root_id(root)) is None
+        assert await found(memory, "word7") == ["n7.md"]
+        await memory.sync()
+    assert len(warnings(caplog)) == 1
+    assert "is rebuilt from the notes: it is broken (of" in warnings(caplog)[0]
