@@ -46,7 +46,7 @@ _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLI
 
 
 @contextlib.contextmanager
-def file_lock(path: Path, *, patience: float | None = None) -> Generator[None, None, None]:
+def file_lock(path: Path, *, patience: float) -> Generator[None, None, None]:
     """Hold a lock between processes for the length of the block; `path` is made if it is not there.
 
     Raises:
@@ -55,10 +55,7 @@ def file_lock(path: Path, *, patience: float | None = None) -> Generator[None, N
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if patience is None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        else:
-            _lock_within(descriptor, patience)
+        _lock_within(descriptor, patience)
         yield
     finally:
         os.close(descriptor)

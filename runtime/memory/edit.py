@@ -7,19 +7,19 @@ seen, stands in the catalog when it returns, and brings the generated `MEMORY.md
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from anyio import CapacityLimiter, Lock, to_thread
+from anyio import CapacityLimiter, Lock, current_time, sleep, to_thread
 
 from recallscope.runtime.errors import MemoryWriteError, NoteError, StoreUnavailableError
 from recallscope.runtime.events import MemoryWriteFinished, MemoryWriteStarted, OpId
 from recallscope.runtime.memory.catalog import Catalog, Changes
-from recallscope.runtime.memory.catalog_file import file_lock
+from recallscope.runtime.memory.catalog_file import WRITER_PATIENCE, file_lock
 from recallscope.runtime.memory.draft import Draft, draft_note, free_name, redated, rendered, vet
 from recallscope.runtime.memory.note import PINNED_FOLDER, Note, note_id, version_of
 from recallscope.runtime.memory.scopes import INDEX_NAME, Root, confined
@@ -41,9 +41,15 @@ _T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
 
+_PAUSE = 0.02
+"""Seconds between two looks at the lock that another process holds."""
+
 
 class Editor:
-    """Writes notes. `rename` is the last step of a write, an argument so that a test can stop before it."""
+    """Writes notes; a write waits `patience` seconds for those of other processes, then it is refused.
+
+    `rename` is the last step of a write, an argument so that a test can stop before it.
+    """
 
     def __init__(
         self,
@@ -56,6 +62,7 @@ class Editor:
         complete: Callable[[ScopeName], bool] = lambda _: True,
         written: Callable[[ScopeName, int | None], None] = lambda _scope, _notes: None,
         rename: Callable[[Path, Path], object] = os.replace,
+        patience: float = WRITER_PATIENCE,
     ) -> None:
         self._catalog = catalog
         self._roots = {root.scope: root for root in roots}
@@ -65,6 +72,7 @@ class Editor:
         self._complete = complete
         self._written = written
         self._rename = rename
+        self._patience = patience
         self._lock = Lock()
         self._limiter = CapacityLimiter(1)
 
@@ -74,14 +82,12 @@ class Editor:
         """Write a new note and return it; `relative` is by default `<type>/<title as a file name>.md`.
 
         Raises:
-            MemoryWriteError: the path is taken or leaves the scope, the text is too large or holds a credential, or the
-                file system refused; nothing was changed.
+            MemoryWriteError: the path is taken or leaves the scope, the text is too large or holds a credential,
+                another process does not let go of the memory, or the file system refused; nothing was changed.
         """
         root = self._root(scope, relative or draft.title)
-        async with self._lock:
-            where = relative
-            if where is None:
-                where = await self._in_thread(free_name, root, draft)
+        async with self._lock, self._between_processes(relative or draft.title):  # a name stays free while it is held
+            where = await self._in_thread(free_name, root, draft) if relative is None else relative
             with self._operation("create", scope, where, parent):
                 note = await self._in_thread(self._create, root, where, draft)
                 await self._index(root)
@@ -96,8 +102,9 @@ class Editor:
         root = self._root(note.scope, note.relative)
         async with self._lock:
             with self._operation("update", note.scope, note.relative, parent):
-                changed = await self._in_thread(self._update, root, note, draft)
-                await self._index(root)
+                async with self._between_processes(note.relative):
+                    changed = await self._in_thread(self._update, root, note, draft)
+                    await self._index(root)
         return changed
 
     async def pin(self, note: Note, *, pinned: bool, parent: OpId | None = None) -> Note:
@@ -116,8 +123,9 @@ class Editor:
         async with self._lock:
             with self._operation("update", note.scope, note.relative, parent):
                 draft = replace(Draft.of(note), pinned=pinned)
-                changed = await self._in_thread(partial(self._update, root, note, draft, aged=True))
-                await self._index(root)
+                async with self._between_processes(note.relative):
+                    changed = await self._in_thread(partial(self._update, root, note, draft, aged=True))
+                    await self._index(root)
         return changed
 
     async def annotate(
@@ -132,7 +140,8 @@ class Editor:
         draft = replace(Draft.of(note), usage_scenarios=tuple(usage_scenarios), keywords=tuple(keywords))
         async with self._lock:
             with self._operation("update", note.scope, note.relative, parent):
-                return await self._in_thread(partial(self._update, root, note, draft, aged=True))
+                async with self._between_processes(note.relative):
+                    return await self._in_thread(partial(self._update, root, note, draft, aged=True))
 
     async def restore(
         self,
@@ -157,9 +166,11 @@ class Editor:
         async with self._lock:
             with self._operation("update" if replaces else "create", scope, relative, parent):
                 work = partial(self._restore, root, relative, data, replaces=replaces, modified=modified, tidy=index)
-                note = await self._in_thread(work)
-                if index:
-                    await self._index(root)
+                await self._in_thread(vet, data, scope, relative)
+                async with self._between_processes(relative):
+                    note = await self._in_thread(work)
+                    if index:
+                        await self._index(root)
         return note
 
     async def rewrite(self, note: Note, data: bytes, *, parent: OpId | None = None) -> Note:
@@ -193,8 +204,9 @@ class Editor:
         root = self._root(note.scope, note.relative)
         async with self._lock:
             with self._operation("delete", note.scope, note.relative, parent):
-                await self._in_thread(self._delete, root, note)
-                await self._index(root)
+                async with self._between_processes(note.relative):
+                    await self._in_thread(self._delete, root, note)
+                    await self._index(root, new=False)
 
     def _operation(
         self, operation: str, scope: ScopeName, relative: str, parent: OpId | None
@@ -225,42 +237,37 @@ class Editor:
         path = confined(root.path, relative)
         now = self._clock()
         data = rendered(draft_note(root, relative, draft, created=now, updated=now, extra=draft.extra or {}))
-        with self._between_processes():
-            if path.exists():
-                raise _taken(relative)
-            return self._write(root, relative, path, data)
+        if path.exists():
+            raise _taken(relative)
+        return self._write(root, relative, path, data)
 
     def _update(self, root: Root, note: Note, draft: Draft, *, aged: bool = False) -> Note:
         """Write `draft` over `note`; `aged` keeps the time of its last change."""
         path = confined(root.path, note.relative)
-        with self._between_processes():
-            current = _current(root, note)
-            extra = current.extra if draft.extra is None else draft.extra
-            updated = current.updated if aged else self._clock()
-            changed = draft_note(root, note.relative, draft, created=current.created, updated=updated, extra=extra)
-            return self._write(root, note.relative, path, rendered(changed))
+        current = _current(root, note)
+        extra = current.extra if draft.extra is None else draft.extra
+        updated = current.updated if aged else self._clock()
+        changed = draft_note(root, note.relative, draft, created=current.created, updated=updated, extra=extra)
+        return self._write(root, note.relative, path, rendered(changed))
 
     def _restore(
         self, root: Root, relative: str, data: bytes, *, replaces: str | None, modified: float | None, tidy: bool
     ) -> Note:
         path = confined(root.path, relative)
-        vet(data, root.scope, relative)
-        with self._between_processes():
-            if replaces is not None:
-                _expect(root, relative, replaces)
-            elif path.exists():
-                raise _taken(relative)
-            return self._write(root, relative, path, data, modified=modified, tidy=tidy)
+        if replaces is not None:
+            _expect(root, relative, replaces)
+        elif path.exists():
+            raise _taken(relative)
+        return self._write(root, relative, path, data, modified=modified, tidy=tidy)
 
     def _delete(self, root: Root, note: Note) -> None:
         path = confined(root.path, note.relative)
-        with self._between_processes():
-            _current(root, note)
-            try:
-                path.unlink()
-                sync_folder(path.parent)
-            except OSError as error:
-                raise _refused(note.relative, error) from error
+        _current(root, note)
+        try:
+            path.unlink()
+            sync_folder(path.parent)
+        except OSError as error:
+            raise _refused(note.relative, error) from error
         self._catch_up(root, Changes(gone=[note.relative]))
 
     def _write(
@@ -283,16 +290,19 @@ class Editor:
         except StoreUnavailableError as error:
             _log.warning("a note was written, and the catalog will learn of it at the next sync: %s", error)
 
-    async def _index(self, root: Root) -> None:
-        """Write `MEMORY.md` anew, unless the catalog does not know the whole root, or a person wrote that file."""
-        notes = await self._in_thread(self._write_index, root, self._complete(root.scope))
+    async def _index(self, root: Root, *, new: bool = True) -> None:
+        """Write `MEMORY.md` anew, unless the catalog does not know the whole root, or a person wrote that file.
+
+        Where there is none, one is made if `new`.
+        """
+        notes = await self._in_thread(self._write_index, root, self._complete(root.scope), new)
         self._written(root.scope, notes)
 
-    def _write_index(self, root: Root, complete: bool) -> int | None:
+    def _write_index(self, root: Root, complete: bool, new: bool) -> int | None:
         try:
             number = self._catalog.root_id(root.path)
             total = self._catalog.count(number)
-            if complete and _is_ours(root.path):
+            if complete and (new or (root.path / INDEX_NAME).exists()) and _is_ours(root.path):
                 newest = self._catalog.newest(number, root, MAX_INDEX_LINES)
                 write_bytes(root.path / INDEX_NAME, memory_index(newest, total).encode(errors="replace"))
         except (OSError, NoteError, StoreUnavailableError) as error:
@@ -300,11 +310,35 @@ class Editor:
             return None
         return total
 
-    def _between_processes(self) -> AbstractContextManager[None]:
-        return file_lock(self._catalog.path.with_name("writes.lock"))
+    @asynccontextmanager
+    async def _between_processes(self, relative: str) -> AsyncGenerator[None]:
+        """Keep other processes from writing for the length of the block; a wait that is cancelled writes nothing."""
+        path = self._catalog.path.with_name("writes.lock")
+        until = current_time() + self._patience
+        with ExitStack() as held:
+            while not await self._in_thread(_locked, held, path):
+                if current_time() >= until:
+                    raise MemoryWriteError(
+                        path=relative,
+                        problem=f"another process has been writing to this memory for {self._patience:g} s ({path})",
+                        remedy="try again, or end that process if it hangs; nothing was written",
+                    )
+                await sleep(_PAUSE)
+            yield
 
     async def _in_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
         return await to_thread.run_sync(work, *arguments, limiter=self._limiter)
+
+
+def _locked(held: ExitStack, path: Path) -> bool:
+    """Say whether the lock at `path` could be had at once; `held` then lets go of it."""
+    try:
+        held.enter_context(file_lock(path, patience=0.0))
+    except TimeoutError:
+        return False
+    except OSError as error:
+        raise _refused(str(path), error) from error
+    return True
 
 
 def _current(root: Root, note: Note) -> Note:
