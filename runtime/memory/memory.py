@@ -101,6 +101,10 @@ class Memory:
         """Return what the last sync could not read as notes, in all scopes, with the reasons."""
         return tuple(skip for scope in self._scopes for skip in scope.skipped)
 
+    def skipped_in(self, scope: ScopeName) -> tuple[Skipped, ...]:
+        """Return what `skipped` holds of one scope."""
+        return tuple(skip for state in self._scopes if state.root.scope == scope for skip in state.skipped)
+
     async def search(
         self,
         query: str,

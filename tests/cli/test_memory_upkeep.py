@@ -1,6 +1,7 @@
 """`recallscope memory index`, `check` and `stats`: whether memory is in order."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_stats_count(memory_says: Says, notes: Path, tmp_path: Path) -> None:
     assert Path(catalog["file"]).is_relative_to(tmp_path / "home/.cache/recallscope")
     assert answer == {
         "notes": 2,
-        "bytes": sum((notes / name).stat().st_size for name in ("a.md", "b.md", "c.md")),
+        "bytes": sum((notes / name).stat().st_size for name in ("a.md", "b.md")),
         "skipped": 1,
         "pinned": 1,
         "superseded": 1,
@@ -104,3 +105,23 @@ def test_stats_count(memory_says: Says, notes: Path, tmp_path: Path) -> None:
     }
     code, out, _ = memory_says("stats")
     assert (code, out.splitlines()[0], "by_type: user\t1" in out.splitlines()) == (0, "notes\t2", True)
+
+
+def test_stats_check_and_index_skip_the_same_files(memory_says: Says, notes: Path) -> None:
+    """Pipes and links that lead out count as what cannot be read does; none of them counts in the bytes."""
+    (notes / "a.md").write_text("# A")
+    (notes / "empty.md").write_text("")
+    (notes / "large.md").write_bytes(b"x" * 1_048_577)
+    (notes / "out.md").symlink_to("/etc/passwd")
+    os.mkfifo(notes / "pipe.md")
+    stats = json.loads(memory_says("stats", "--json")[1])
+    checked = [json.loads(line) for line in memory_says("check", "--json")[1].splitlines()]
+    indexed = json.loads(memory_says("index", "--json", "--scope", "project")[1])
+
+    skipped = ["empty.md", "large.md", "out.md", "pipe.md"]
+    assert (stats["notes"], stats["bytes"], stats["skipped"]) == (1, 3, len(skipped))
+    assert [problem["path"] for problem in checked if problem["kind"] == "skipped"] == skipped
+    assert [skip["path"] for skip in indexed["skipped"]] == skipped
+    assert memory_says("show", "pipe.md")[2] == (
+        "recallscope: pipe.md: the file is skipped, it is no note: it is no regular file\n"
+    )

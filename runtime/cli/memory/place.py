@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
@@ -89,8 +89,9 @@ class Place:
             yield memory
 
     async def overview(self, memory: Memory) -> tuple[ScopeOverview, ...]:
-        """Return what the catalog of `memory` holds of the scopes asked for."""
-        return await to_thread.run_sync(overview, memory.statistics().catalog, self.asked)
+        """Return what the catalog of `memory` holds of the scopes asked for, and all that its sync skipped there."""
+        found = await to_thread.run_sync(overview, memory.statistics().catalog, self.asked)
+        return tuple(replace(scope, skipped=memory.skipped_in(scope.root.scope)) for scope in found)
 
 
 def place_options(command: _CommandT) -> _CommandT:

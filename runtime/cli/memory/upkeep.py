@@ -17,7 +17,7 @@ from recallscope.runtime.memory.check import Problem, check_root
 from recallscope.runtime.memory.memory import MemoryStatistics
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.overview import ScopeOverview, discard_catalog, overview
-from recallscope.runtime.memory.scopes import INDEX_NAME, Root, list_notes
+from recallscope.runtime.memory.scopes import INDEX_NAME, list_notes
 from recallscope.runtime.memory.transfer import OWN_SCOPES
 from recallscope.runtime.terms import ScopeName
 
@@ -95,7 +95,7 @@ def check(context: click.Context, *, scope: str | None, directory: Path | None, 
 def stats(context: click.Context, *, scope: str | None, directory: Path | None, as_json: bool) -> int:
     """Count the notes by scope, type, source and age; say how large they and the catalog are.
 
-    With --json one object.
+    Skipped are the files that `check` and `recall` name so; their bytes do not count. With --json one object.
     """
     place = Place.of(context, directory, scope)
     scopes, statistics = anyio.run(_statistics, place)
@@ -172,7 +172,7 @@ def _counted(scopes: _Overviews, statistics: MemoryStatistics, now: float) -> di
     files = [path for path in (statistics.catalog, Path(f"{statistics.catalog}-wal")) if path.exists()]
     return {
         "notes": len(notes),
-        "bytes": sum(_sizes(scope.root) for scope in scopes),
+        "bytes": sum(_bytes(scope) for scope in scopes),
         "skipped": sum(len(scope.skipped) for scope in scopes),
         "pinned": sum(note.pinned for note in notes),
         "superseded": sum(note.superseded_by is not None for note in notes),
@@ -189,8 +189,10 @@ def _counted(scopes: _Overviews, statistics: MemoryStatistics, now: float) -> di
     }
 
 
-def _sizes(root: Root) -> int:
-    return sum(file.size for file in list_notes(root.path).files.values())
+def _bytes(scope: ScopeOverview) -> int:
+    """Return how large the notes' files are; what is skipped is no note."""
+    files = list_notes(scope.root.path).files
+    return sum(files[note.relative].size for note in scope.notes if note.relative in files)
 
 
 def _count(notes: Iterable[Note], kind: Callable[[Note], str]) -> dict[str, int]:
