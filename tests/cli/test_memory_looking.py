@@ -204,6 +204,48 @@ def test_what_a_note_holds_moves_no_column(memory_says: Says, notes: Path) -> No
     assert [line.count("\t"), "\x1b" in line, "\x07" in line] == [4, False, False]
 
 
+ODD = "a\tb\nc\x1b[2J  d.md"
+
+
+@pytest.mark.parametrize("name", ["project:x/a b c[2J d.md", "x/a b c[2J d.md", "./x/a b c[2J d.md", "a b c[2J d"])
+def test_a_note_is_named_as_it_is_printed(memory_says: Says, notes: Path, name: str) -> None:
+    """What `list` shows of a name with line ends and controls means that note, and `show` keeps it in its line."""
+    (notes / "x").mkdir()
+    (notes / "x" / ODD).write_text("# Odd")
+    code, out, err = memory_says("show", name)
+
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:2] == ["id:      project:x/a b c[2J d.md", f"file:    {notes}/x/a b c[2J d.md"]
+    assert memory_says("pin", name) == (0, "pinned project:x/a b c[2J d.md  Odd\n", "")
+    assert memory_says("remove", "--yes", name)[0] == 0
+    assert list((notes / "x").iterdir()) == []
+
+
+def test_names_that_are_printed_alike_are_told_apart_by_nobody(memory_says: Says, notes: Path) -> None:
+    """Each exact name still means its note; what both are printed as means neither, and the line says what to do."""
+    (notes / "a b.md").write_text("# Plain")
+    (notes / "a\nb.md").write_text("# Broken")
+    (notes / "a\tb.md").write_text("# Parted")
+    assert json.loads(memory_says("show", "a\nb.md", "--json")[1])["title"] == "Broken"
+    assert json.loads(memory_says("show", "a b.md", "--json")[1])["title"] == "Plain"
+    (notes / "a b.md").unlink()
+    assert memory_says("show", "a b.md") == (
+        1,
+        "",
+        "recallscope: a b.md: several files have names that are printed so; rename all but one of: project:a b.md\n",
+    )
+
+
+@pytest.mark.parametrize("name", ["", " ", "\x1b"])
+def test_an_empty_name_is_told(memory_says: Says, name: str) -> None:
+    """The line does not begin with nothing."""
+    assert memory_says("show", name) == (
+        1,
+        "",
+        "recallscope: NOTE: the name that was given is empty; `recallscope memory list` shows what there is\n",
+    )
+
+
 def test_another_folder_is_worked_on_where_it_is_named(memory_says: Says, tmp_path: Path) -> None:
     """`--memory DIR` reads those notes, and listing writes nothing there."""
     folder = tmp_path / "else"

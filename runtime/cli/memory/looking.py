@@ -11,6 +11,7 @@ import click
 
 from recallscope.runtime.cli.memory.place import Place, json_option, note_named, place_options, read_current
 from recallscope.runtime.cli.memory.printing import day, moment, note_as_json, plain, print_json, print_rows, print_text
+from recallscope.runtime.cli.output import one_line
 from recallscope.runtime.memory.note import Note
 from recallscope.runtime.memory.overview import ScopeOverview
 from recallscope.runtime.memory.search import Found
@@ -101,12 +102,12 @@ def show(context: click.Context, *, name: str, scope: str | None, directory: Pat
         return 0
     data, _ = read_bytes(place.root(note.scope).path, note.relative)
     lines = [
-        f"id:      {note.id}",
-        f"file:    {note.path}",
+        f"id:      {one_line(note.id)}",
+        f"file:    {one_line(str(note.path))}",
         f"version: {note.version}",
         f"type:    {note.type}{', pinned' if note.pinned else ''}",
         f"updated: {moment(note.updated)}",
-        f"recall:  {recall}",
+        f"recall:  {one_line(recall)}",
         "",
     ]
     print_text("\n".join([*lines, data.decode("utf-8-sig", errors="replace").strip("\n")]))

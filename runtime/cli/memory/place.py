@@ -110,24 +110,40 @@ def place_options(command: _CommandT) -> _CommandT:
 def note_named(name: str, scopes: Sequence[ScopeOverview]) -> Note:
     """Return the note that a person means, without its body: by id, by path below the root, or by the file's name.
 
+    Each also as it is printed: in one line, without controls.
+
     Raises:
         NoteError: there is none, there are several, or the file is none that can be read.
     """
+    printed = one_line(name)
+    if not printed:
+        raise NoteError(
+            path="NOTE", problem="the name that was given is empty; `recallscope memory list` shows what there is"
+        )
     for matches in _ways(name):
         found = [note for scope in scopes for note in scope.notes if matches(note)]
         if len(found) == 1:
             return found[0]
         if found:
-            names = [note.id for note in found[:_MOST_CHOICES]]
-            more = f" and {len(found) - len(names)} more" if len(found) > len(names) else ""
-            raise NoteError(path=name, problem=f"several notes are named so; give one of: {', '.join(names)}{more}")
+            raise NoteError(path=printed, problem=_several(found))
     for scope in scopes:
         for skip in scope.skipped:
-            if name in {skip.path, f"{scope.root.scope}:{skip.path}"}:
-                raise NoteError(path=name, problem=f"the file is skipped, it is no note: {skip.why}")
+            names = {skip.path, f"{scope.root.scope}:{skip.path}"}
+            if name in names or name in map(one_line, names):
+                raise NoteError(path=printed, problem=f"the file is skipped, it is no note: {skip.why}")
     raise NoteError(
-        path=one_line(name), problem="no note has this id, path or name; `recallscope memory list` shows what there is"
+        path=printed, problem="no note has this id, path or name; `recallscope memory list` shows what there is"
     )
+
+
+def _several(found: Sequence[Note]) -> str:
+    names = list(dict.fromkeys(one_line(note.id) for note in found))
+    if len(names) < len(found):
+        return (
+            f"several files have names that are printed so; rename all but one of: {', '.join(names[:_MOST_CHOICES])}"
+        )
+    more = f" and {len(names) - _MOST_CHOICES} more" if len(names) > _MOST_CHOICES else ""
+    return f"several notes are named so; give one of: {', '.join(names[:_MOST_CHOICES])}{more}"
 
 
 async def read_current(place: Place, note: Note) -> Note:
@@ -171,4 +187,6 @@ def _ways(name: str) -> tuple[Callable[[Note], bool], ...]:
         lambda note: note.id == name,
         lambda note: note.relative == relative or str(note.path) == name,
         lambda note: PurePosixPath(note.relative).name == name or PurePosixPath(note.relative).stem == name,
+        lambda note: name in {one_line(note.id), one_line(str(note.path))} or one_line(note.relative) == relative,
+        lambda note: name in {one_line(PurePosixPath(note.relative).name), one_line(PurePosixPath(note.relative).stem)},
     )
