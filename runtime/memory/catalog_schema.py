@@ -2,6 +2,7 @@
 
 import hashlib
 
+from recallscope.runtime.memory.noise import NOISE_VERSION
 from recallscope.runtime.memory.tokens import TOKENS_VERSION
 
 __all__ = ["SCHEMA", "TABLES"]
@@ -38,5 +39,7 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 """
 
-SCHEMA = int.from_bytes(hashlib.blake2b(f"{TABLES} {TOKENS_VERSION}".encode(), digest_size=4).digest()) >> 1
-"""Stands for the tables and for how words are cut: a file with another `user_version` is rebuilt."""
+SCHEMA = (
+    int.from_bytes(hashlib.blake2b(f"{TABLES} {TOKENS_VERSION} {NOISE_VERSION}".encode(), digest_size=4).digest()) >> 1
+)
+"""Stands for the tables how words are cut, and what is a usage note: a file with another `user_version` is rebuilt."""
