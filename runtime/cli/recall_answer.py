@@ -14,8 +14,14 @@ __all__ = ["as_object", "as_text", "explanation"]
 
 
 def as_object(query: str, told: Rehearsal, memory: Memory, *, refined: bool) -> dict[str, Any]:
-    """Return `query`, `fast`, `refined` (None where no model is configured), `runners_up` and `catalog`."""
+    """Return `query`, `fast`, `refined` (None where no model is configured), `runners_up` and `catalog`.
+
+    Each of the runners-up has `why`, its fate.
+    """
     described = describe(told.found, told.fast.elapsed if told.fast is not None else 0.0, memory)
+    fates = {candidate.hit.note.id: candidate.fate.value for candidate in told.candidates}
+    for runner_up, left in zip(described["runners_up"], told.found.left_out, strict=True):
+        runner_up["why"] = fates[left.hit.note.id]
     return {"query": query, "fast": described.pop("fast"), "refined": _refined(told) if refined else None, **described}
 
 

@@ -296,6 +296,17 @@ async def test_explain_says_of_every_note_what_its_score_is_made_of_and_what_dro
     assert {candidate["fate"] for candidate in none["candidates"] if candidate["fast"]} == {"budget"}
 
 
+async def test_a_runner_up_says_why_it_is_one(place: "Place") -> None:
+    """Without --explain too: what stands in the conversation is not taken for what matched too weakly."""
+    old = "---\nname: Old staging port\nsuperseded_by: reference/staging-database.md\n---\nThe port of the database.\n"
+    (place.notes / "old-port.md").write_text(old, encoding="utf-8")
+
+    answer = only(await place.run("recall", QUERY, "--json", "--memory", "../notes", "--surfaced", STAGING))
+
+    why = {note["path"]: note["why"] for note in answer["runners_up"]}
+    assert (why[STAGING], why["old-port.md"]) == ("already_surfaced", "superseded")
+
+
 async def test_explain_reads_well(place: "Place") -> None:
     """As text, each candidate has a line on its fate and one on its words; an unknown note is one sentence."""
     done = await place.run("recall", QUERY, "--explain", "--memory", "../notes")
