@@ -12,9 +12,12 @@ from recallscope.runtime.memory.note import MAX_NOTE_BYTES, Note, iso, note_id, 
 from recallscope.runtime.memory.scopes import Root
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
 
-__all__ = ["Draft", "draft_note", "free_name", "redated", "rendered", "vet"]
+__all__ = ["Draft", "check_title", "draft_note", "free_name", "redated", "rendered", "vet"]
 
 _UPDATED = re.compile(rb"^updated[ \t]*:[^\r\n]*", re.MULTILINE)
+_LONGEST_TITLE = 200
+"""Characters of a title; a longer one that a file has already may stay."""
+
 _SLUG_BYTES = 80
 _MOST_NAMESAKES = 1_000
 
@@ -98,6 +101,20 @@ def rendered(note: Note) -> bytes:
     return data
 
 
+def check_title(relative: str, title: str, *, before: str = "") -> None:
+    """Make sure that `title` is short enough for lists and answers, or is the one `before`.
+
+    Raises:
+        MemoryWriteError: it is neither.
+    """
+    if len(title) > _LONGEST_TITLE and title != before:
+        raise MemoryWriteError(
+            path=relative,
+            problem=f"the title has {len(title)} characters, at most {_LONGEST_TITLE} are taken",
+            remedy="shorten it, and put the rest into the text",
+        )
+
+
 def vet(data: bytes, scope: ScopeName, relative: str) -> None:
     """Make sure that `data` may stand in a file of memory: it reads as a note, fits, and holds no credential.
 
@@ -126,8 +143,12 @@ def redated(data: bytes, note: Note, now: float) -> bytes:
     """Return `data`, the text that replaces `note`, with `updated` set to `now` where it says what `note` says.
 
     Nothing else of the text changes; where that cannot be had, nothing does.
+
+    Raises:
+        MemoryWriteError: it says another title, which is too long.
     """
     old = parse(data, scope=note.scope, root=Path(), relative=note.relative, modified=-1.0)
+    check_title(note.relative, old.title, before=note.title)
     line = f"updated: '{iso(now)}'".encode()
     dated = _UPDATED.sub(lambda _: line, data, count=1)
     if old.updated != note.updated or dated == data:

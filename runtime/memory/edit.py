@@ -20,7 +20,7 @@ from recallscope.runtime.errors import MemoryWriteError, NoteError, StoreUnavail
 from recallscope.runtime.events import MemoryWriteFinished, MemoryWriteStarted, OpId
 from recallscope.runtime.memory.catalog import Catalog, Changes
 from recallscope.runtime.memory.catalog_file import WRITER_PATIENCE, file_lock
-from recallscope.runtime.memory.draft import Draft, draft_note, free_name, redated, rendered, vet
+from recallscope.runtime.memory.draft import Draft, check_title, draft_note, free_name, redated, rendered, vet
 from recallscope.runtime.memory.note import PINNED_FOLDER, Note, note_id, version_of
 from recallscope.runtime.memory.scopes import INDEX_NAME, Root, confined
 from recallscope.runtime.memory.store import (
@@ -235,6 +235,7 @@ class Editor:
 
     def _create(self, root: Root, relative: str, draft: Draft) -> Note:
         path = confined(root.path, relative)
+        check_title(relative, draft.title)
         now = self._clock()
         data = rendered(draft_note(root, relative, draft, created=now, updated=now, extra=draft.extra or {}))
         if path.exists():
@@ -245,6 +246,7 @@ class Editor:
         """Write `draft` over `note`; `aged` keeps the time of its last change."""
         path = confined(root.path, note.relative)
         current = _current(root, note)
+        check_title(note.relative, draft.title, before=current.title)
         extra = current.extra if draft.extra is None else draft.extra
         updated = current.updated if aged else self._clock()
         changed = draft_note(root, note.relative, draft, created=current.created, updated=updated, extra=extra)

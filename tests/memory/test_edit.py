@@ -92,7 +92,7 @@ async def test_the_memory_folder_is_made_at_the_first_write(opened: Opened, root
 async def test_namesakes_get_a_number(opened: Opened) -> None:
     """A title that is taken does not overwrite, and odd titles become file names."""
     async with opened() as memory:
-        titles = ["Same!", "same", "../../etc/passwd", "部署 流程", "???", "x" * 500]
+        titles = ["Same!", "same", "../../etc/passwd", "部署 流程", "???", "x" * 200]
         notes = [await memory.edit.create(ScopeName.PROJECT, replace(DRAFT, title=title)) for title in titles]
     assert [note.relative.removeprefix("feedback/") for note in notes] == [
         "same.md",
@@ -109,6 +109,7 @@ async def test_namesakes_get_a_number(opened: Opened) -> None:
     [
         (replace(DRAFT, title="  "), "needs a title"),
         (replace(DRAFT, body="x" * MAX_NOTE_BYTES), "at most"),
+        (replace(DRAFT, title="x" * 201), "the title has 201 characters, at most 200 are taken; shorten it"),
         (replace(DRAFT, body="a\0b"), "NUL"),
         (replace(DRAFT, body="half \ud800"), "surrogate"),
         (replace(DRAFT, body="line\npassword = hunter2Hunter3!"), r"line 11 \(assigned-password\)"),
@@ -332,3 +333,18 @@ async def test_many_notes_are_indexed_once(opened: Opened, root: Path) -> None:
     async with opened(read_only=True) as memory:
         with pytest.raises(MemoryWriteError, match="reading only"):
             await memory.edit.write_index(ScopeName.PROJECT)
+
+
+async def test_a_long_title_may_stay_and_not_come(opened: Opened, write: Write) -> None:
+    """One that a file has is kept by every write; another one is refused, from a draft and from a person's text."""
+    path = write("a.md", f"---\nname: {'x' * 300}\n---\n\nThe canary sings of deployment.\n")
+    async with opened() as memory:
+        (note,) = await found(memory, "canary deployment")
+        note = await memory.edit.update(note, replace(Draft.of(note), body="other"))
+        note = await memory.edit.rewrite(note, path.read_bytes().replace(b"other", b"third"))
+        before = path.read_bytes()
+        with pytest.raises(MemoryWriteError, match="the title has 201 characters"):
+            await memory.edit.update(note, replace(Draft.of(note), title="y" * 201))
+        with pytest.raises(MemoryWriteError, match="the title has 301 characters"):
+            await memory.edit.rewrite(note, before.replace(b"x" * 300, b"x" * 301))
+    assert (path.read_bytes(), b"third" in before) == (before, True)

@@ -91,14 +91,21 @@ async def _remove(place: Place, notes: Sequence[Note]) -> list[_Removed]:
         async with place.opened(write=True) as memory:
             for note in notes:
                 others = await to_thread.run_sync(_other_names, note.path)
+                listed = await to_thread.run_sync(_is_listed, place, note)
                 await memory.edit.delete(note)
-                removed.append(_Removed(note))
+                removed.append(_Removed(note, index=listed))
                 if others:
                     removed[-1].problems.append(f"the file has other names (hard links: {others}), which still hold it")
     finally:
         with anyio.CancelScope(shield=True):  # what is deleted is erased, also when the next one fails
             await to_thread.run_sync(_erase, place, removed)
     return removed
+
+
+def _is_listed(place: Place, note: Note) -> bool:
+    """Say whether `MEMORY.md` is ours and has a line for `note`."""
+    ours, lines = _in_index(place.root(note.scope).path, note.relative)
+    return ours and bool(lines)
 
 
 def _other_names(path: Path) -> int:
@@ -126,21 +133,26 @@ def _erase(place: Place, removed: Sequence[_Removed]) -> None:
 
 
 def _look_at_index(root: Path, one: _Removed) -> None:
-    """Say whether `MEMORY.md` is ours, and so without the note by now; in a person's, find the lines that name it."""
+    """Say whether the note's line in `MEMORY.md` is gone, and which lines name it still."""
+    ours, lines = _in_index(root, one.note.relative)
+    one.index = one.index and not lines
+    whose = "it is brought up to date at the next write" if ours else "a person wrote that file"
+    one.problems += [f"line {number} of {INDEX_NAME} still names it; {whose}" for number in lines]
+
+
+def _in_index(root: Path, relative: str) -> tuple[bool, list[int]]:
+    """Say whether `MEMORY.md` is ours, and give the numbers of its lines that name `relative`."""
     try:
         data, _ = read_bytes(root, INDEX_NAME)
     except (FileNotFoundError, NoteError):
-        return
-    relative = one.note.relative
+        return False, []
     text = data.decode(errors="replace")
     lines = [
         number
         for number, line in enumerate(text.splitlines(), start=1)
         if f"({relative})" in line or f"({relative})" in unquote(line)
     ]
-    one.index = text.startswith(INDEX_MARK) and not lines
-    whose = "it is brought up to date at the next write" if text.startswith(INDEX_MARK) else "a person wrote that file"
-    one.problems += [f"line {number} of {INDEX_NAME} still names it; {whose}" for number in lines]
+    return text.startswith(INDEX_MARK), lines
 
 
 def _count_in_journal(folder: Path, removed: Sequence[_Removed]) -> None:
@@ -174,10 +186,12 @@ def _tell(one: _Removed, *, as_json: bool) -> None:
         return
     catalogs = "1 catalog" if one.catalogs == 1 else f"{one.catalogs} catalogs"
     lines = "1 line" if one.journal == 1 else f"{one.journal} lines"
-    index = f", its line in {INDEX_NAME}" if one.index else ""
+    erased = ["the file", *([f"its line in {INDEX_NAME}"] if one.index else [])]
+    if one.catalogs:
+        erased.append(f"its rows in {catalogs} and the bytes that held them")
     print_text(
         f"removed {one_line(note.id)}  {one_line(note.title)}\n"
-        f"  erased: the file{index}, its rows in {catalogs} and the bytes that held them\n"
+        f"  erased: {', '.join(erased)}\n"
         f"  left: its id, without title or text, in {lines} of the journal"
     )
     for problem in one.problems:

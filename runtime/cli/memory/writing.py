@@ -1,5 +1,6 @@
 """`recallscope memory add`, `edit` and `pin`: every write goes through `memory/edit`."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -193,16 +194,31 @@ def _given(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _stdin() -> str:
-    with click.open_file("-", "rb") as stream:
-        data: bytes = stream.read(MAX_NOTE_BYTES + 1)
+    """Read the text of a note from stdin; an empty one is more often a failed program before it than a wish.
+
+    Raises:
+        click.UsageError: stdin is closed, cannot be read, or holds no text, too much of it, or none in UTF-8.
+    """
+    if sys.stdin is None:  # so it is where it was closed at the start
+        raise click.UsageError("--body -: stdin is closed; give the text with --body TEXT or send it to stdin")
+    try:
+        with click.open_file("-", "rb") as stream:
+            data: bytes = stream.read(MAX_NOTE_BYTES + 1)
+    except OSError as error:
+        raise click.UsageError(
+            f"--body -: stdin cannot be read ({error.strerror}); give the text with --body TEXT or send it to stdin"
+        ) from None
     if len(data) > MAX_NOTE_BYTES:
         raise click.UsageError(
             f"--body -: stdin holds more than the {MAX_NOTE_BYTES} bytes of the largest note; split it"
         )
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise click.UsageError(f"--body -: stdin is not UTF-8 (byte {error.start}); convert it first") from None
+    if not text.strip():
+        raise click.UsageError('--body -: stdin holds no text; for a note without text say --body ""')
+    return text
 
 
 def _template(draft: Draft) -> bytes:
