@@ -115,6 +115,24 @@ def _of_our_own() -> Iterator[Rule]:
             _is_password,
         ),
         ("password-on-command-line", r"\bsshpass\s+-p\s?[\"']?([^\s\"']{4,})", _is_password),
+        ("bearer-token", r"(?i)\bbearer\s{1,4}[\"'`]?([\w.~+/=-]{32,})", _is_token),
+        (
+            "password-on-command-line",
+            rf"\b(?:mysql|mariadb)\w{{0,20}}{_OPTION}-p[\"']?([^\s\"'`]{{4,200}})",
+            _is_password,
+        ),
+        (
+            "password-on-command-line",
+            rf"\bredis-cli\b{_OPTION}(?:-a|--pass)[ =][\"']?([^\s\"'`]{{4,200}})",
+            _is_password,
+        ),
+        ("password-before-host", _BEFORE_HOST, _is_bare_password),
+        ("login-and-password", _LOGIN, _is_strong_password),
+        ("assigned-password", r"(?i)(?<![a-z0-9])pass[\"'`]?\s?=\s?[\"'`]?([^\s\"'`,;]{6,200})", _is_password),
+        ("assigned-password", rf"(?i)(?<![a-z0-9])(?:pass|pw){_AFTER_SHORT}", _is_strong_password),
+        ("assigned-password", rf"(?i)(?:{_NAMES_OF_PASSWORDS}|\bpw){_IN_A_TABLE}", _is_strong_password),
+        ("assigned-password", rf"(?:{_CJK_NAMES}){_CJK_STATED}", _is_strong_password),
+        ("assigned-passphrase", _IN_FOUR_WORDS, _is_passphrase),
         ("assigned-password", rf"(?i)(?:{_NAMES_OF_PASSWORDS}){_ASSIGNED}{_VALUE.format(6)}", _is_password),
         ("assigned-password", rf"(?i)(?:{_NAMES_OF_PASSWORDS}){_STATED}{_VALUE.format(8)}", _is_strong_password),
         ("assigned-secret", rf"(?i)(?:{_NAMES_OF_KEYS}){_ASSIGNED}{_VALUE.format(8)}", _looks_random),
@@ -162,6 +180,7 @@ _VENDOR_PREFIXES = (
 
 _NAMES_OF_PASSWORDS = (
     r"password|passwd|passphrase|pwd|passwort|kennwort|mot de passe|contrase\u00f1a|senha|wachtwoord|has\u0142o"
+    r"|parol[ae] d['\u2019]ordine|palavra-passe"
     r"|\u043f\u0430\u0440\u043e\u043b\u044c|\u5bc6\u7801|\u5bc6\u78bc"
     r"|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638"
 )
@@ -176,6 +195,29 @@ _NAME_ENDS = (
 _ASSIGNED = _NAME_ENDS + r"(?::=|=>|={1,2}|:|\uff1a)\s{0,4}"
 _STATED = _NAME_ENDS + r"(?:\b(?:is|was|ist|lautet|est|es|\u00e8)\b|\u662f|\u4e3a|\u70ba)\s{0,4}"
 _VALUE = r"[*_]{{0,2}}\s{{0,2}}[\"'`]?([^\s\"'`,;]{{{},200}})"
+
+_OPTION = r"[^\n]{0,200}?\s"
+_BEFORE_HOST = (
+    r"(?<![\w:/@.-])(?!(?i:e-?mail|mail(?:to)?|cc|from|to|sip|xmpp|npm|git):)"
+    r"[\w.-]{1,64}:([^\s/:@]{6,100})@(?!sha\d)[A-Za-z0-9\[]"
+)
+_LOGIN = (
+    r"(?i)\b(?:log-?in|credentials?|creds|user(?:name)?|account|zugang(?:sdaten)?|anmeldung|identifiants?|acceso|accesso)"
+    r"[\"'`*_]{0,4}\s{0,4}[:=]\s{0,4}[*_]{0,2}[\"'`]?[\w.@-]{1,64}[\"'`]?\s{1,4}/\s{1,4}[\"'`]?([^\s\"'`,;]{6,100})"
+)
+_AFTER_SHORT = r"[\"'`*_]{0,4}\s{0,4}[:=\uff1a]\s{0,4}[*_]{0,2}\s{0,2}[\"'`]?([^\s\"'`,;]{6,200})"
+_IN_A_TABLE = r"[\"'`*_]{0,4}\s{0,40}\|\s{0,40}[*_]{0,2}[\"'`]?([^\s\"'`|]{6,200})"
+_CJK_NAMES = r"\u5bc6\u7801|\u5bc6\u78bc|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638"
+# Only what stands in ASCII is the value: no blank parts it from the words around it.
+_CJK_STATED = r"\s?(?:\u306f|\u304c|\ub294|\uc740|\u662f|\u4e3a|\u70ba)\s{0,4}[\"'`\u300c\u201c]?([!-~]{6,200})"
+_IN_FOUR_WORDS = (
+    r"(?i)pass[ _-]?phrase[\"'`*_]{0,4}\s{0,4}[:=\uff1a]\s{0,4}[*_]{0,2}"
+    r"[\"'`]([^\W\d_]{2,20}(?:[ _-][^\W\d_]{2,20}){3,15})[\"'`]"
+)
+_TELLS_A_PLACE = re.compile(
+    r"\b(?:ask|see|in|on|at|the|is|are|of|from|by|with|your|lies|stored|kept|vault|must|should|needs?|never|not)\b",
+    re.IGNORECASE,
+)
 
 _PLACEHOLDER = re.compile(
     r"^[<$%{\[(*&]|^(?:x+|\*+|\.+|_+|-+)$|^(?:null|none|true|false|undefined)$|^/|^~|^\./|^arn:|^(?-i:[A-Z][A-Z0-9]*_[A-Z0-9_]+)$"
@@ -228,6 +270,17 @@ def _is_password(value: str) -> bool:
 
 def _is_strong_password(value: str) -> bool:
     return _is_password(value) and _kinds(value) > 2  # noqa: PLR2004 - "is rotated2weekly" is no password
+
+
+def _is_bare_password(value: str) -> bool:
+    """Tell a password before a host from the rest of an address: a sign no mail address has, or all of aA1."""
+    return _is_strong_password(value) and (
+        re.search(r"[^\w.+-]", value) is not None or all(kind.search(value) for kind in _KINDS[:3])
+    )
+
+
+def _is_passphrase(value: str) -> bool:
+    return _no_placeholder(value) and _TELLS_A_PLACE.search(value) is None
 
 
 def _looks_random(value: str) -> bool:

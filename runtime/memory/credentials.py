@@ -5,9 +5,12 @@ rule and the line, never the value. The rules are those of the library `detect-s
 what it does not know stands in `credential_rules`. Neither proves that a text is clean.
 
 Every character is scanned, in pieces of at most `PIECE` characters: the work grows with the length of the text, not
-with that of its lines, and no single search holds the interpreter for long.
+with that of its lines, and no single search holds the interpreter for long. What is written to look like ASCII, or has
+characters in between that nobody sees, is scanned once more as plain text.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +24,12 @@ OVERLAP: Final = 512
 """Neighbouring pieces of one long line share this many characters, more than any rule needs to see."""
 
 MOST_FINDINGS: Final = 20
+
+_INVISIBLE: Final = re.compile(
+    "[\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164"
+    "\\ufdf0-\\ufdfb\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\U000e0000-\\U000e0fff]"
+)
+"""Characters without width, and the Arabic phrases in one sign, up to 18 letters long; none is a line break."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,7 @@ def find_credentials(text: str) -> tuple[Finding, ...]:
 
     rules = all_rules()
     found: dict[int, str] = {}
-    for first, piece in pieces(text):
+    for first, piece in _as_written_and_as_seen(text):
         suspects = [rule for rule in rules if rule.may_stand_in(piece)]
         if not suspects:
             continue
@@ -52,6 +61,21 @@ def find_credentials(text: str) -> tuple[Finding, ...]:
         if len(found) >= MOST_FINDINGS:
             break
     return tuple(Finding(rule, number) for number, rule in sorted(found.items())[:MOST_FINDINGS])
+
+
+def _as_written_and_as_seen(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the pieces of `text`, then those that differ without invisible characters and with plain forms (NFKC).
+
+    A piece is normalised by itself: the work of it may grow with the square of a run of accents.
+    """
+    yield from pieces(text)
+    if text.isascii():
+        return
+    seen = _INVISIBLE.sub("", text)
+    for first, piece in pieces(seen):
+        plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", piece))
+        if plain != piece or len(seen) != len(text):
+            yield first, plain
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:

@@ -93,6 +93,28 @@ CREDENTIALS = [
     ("assigned-password", "Passwort: " + "Sommer2024!"),
     ("assigned-password", "密码\uff1a" + "Abc12345xyz"),
     ("assigned-password", "pwd: " + "s3cr3t!Pa55"),
+    ("password-on-command-line", "mysql -u root -p" + "S3cretPw9 shop"),
+    ("password-on-command-line", "mysqldump -h db -p" + "S3cretPw9 shop"),
+    ("password-on-command-line", "redis-cli -h cache -a " + "S3cretPw9 ping"),
+    ("assigned-password", "PASS=" + "S3cretPw9"),
+    ("assigned-password", "SMTP_PASS=" + "hunter2secret"),
+    ("assigned-password", "pw: " + "S3cretPw9"),
+    ("assigned-password", "| password | " + "Soleil2024! |"),
+    ("assigned-password", "| **Passwort**   | `" + "Soleil2024!` |"),
+    ("password-before-host", "connect as app:" + "Secret1!@db.internal"),
+    ("login-and-password", "login: admin / " + "S3cretPw9x"),
+    ("login-and-password", "Credentials: `admin` / `" + "S3cretPw9x`"),
+    ("assigned-password", "パスワードは" + "S3cretPw9xです"),
+    ("assigned-password", "パスワードは " + "S3cretPw9x です"),
+    ("assigned-password", "비밀번호는 " + "S3cretPw9x 입니다"),
+    ("assigned-password", "Parole d'ordine: " + "Sole2024!"),
+    ("assigned-password", "Parola d\u2019ordine: " + "Sole2024!"),
+    ("bearer-token", "curl with Bearer " + mixed(32)),
+    ("assigned-passphrase", '"passphrase": ' + '"correct horse battery staple"'),
+    ("assigned-passphrase", '"passphrase": ' + '"four words or more"'),
+    ("assigned-password", "pass\u200bword: hunt" + "\u2060er2"),
+    ("assigned-password", "\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44\uff1a " + "\uff48unter2"),
+    ("github-token", "g\u00adhp_" + "a1B2\u200d" * 9),
     ("assigned-secret", "api_key: " + "9f8a7b6c5d4e3f2a1b0c"),
     ("assigned-secret", "The token is " + "Zx81kQp0Lm22vN"),
     ("assigned-secret", "HEROKU_API_KEY=" + UUID),
@@ -109,6 +131,36 @@ def test_a_credential_is_found_by_rule_and_line(rule: str, line: str) -> None:
     "line",
     [
         "The password is in the team vault.",
+        "the password lies in the vault",
+        "pass=True",
+        "pass=pass1",
+        "pw: ask Anna",
+        "PASS: test_login2 and 14 others",
+        "PASS: tests12 of 14",
+        "bypass=route66b",
+        "mysql -u root -p shop",
+        "mysql -h db1 -P 3306 -p$DB_PASS shop",
+        "redis-cli -a $REDIS_PASS ping",
+        "mkdir -p build2/out",
+        "| password | varchar(255) |",
+        "| password | in the vault, entry 2024 |",
+        "| password | Argon2id |",
+        "image app:v1.2.3-rc1@sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+        "mailto:maria.s2x@example.org",
+        "write to Contact:maria.b2@example.org",
+        "npm:react@18",
+        "login: admin / ask Anna",
+        "login: users/Create2FA",
+        "user: admin / role: Editor2",
+        "パスワードは90日ごとに変更する",
+        "パスワードは8文字以上、英数字を含む",
+        "パスワードは1Password2024に保管",
+        "Parole d'ordine: chiedere ad Anna",
+        "Bearer <token>, sent in the header of every request",
+        "a bearer token of the service-account-of-the-billing-team",
+        '"passphrase": "ask the ops team"',
+        "passphrase: four words or more",
+        "Die Datei\u00ad namen sind ﬁx … und ½",
         "password: <your password here>",
         "password: changeme",
         "password: ********",
@@ -158,6 +210,12 @@ def test_a_credential_is_found_by_rule_and_line(rule: str, line: str) -> None:
 def test_ordinary_talk_of_secrets_is_left_in_peace(line: str) -> None:
     """Where a secret is kept, what it is called and how it is used are worth remembering and no credential."""
     assert find_credentials(line) == ()
+
+
+def test_what_is_hidden_is_found_on_the_line_where_it_stands() -> None:
+    """Invisible characters and wide letters move no line, also in a text of many pieces."""
+    text = "\u200b\uff21\u2026\n" * 3_000 + "\u200bpass\u200bword: hunter2\n" + "\ufdfa\n" * 50
+    assert find_credentials(text) == (Finding("assigned-password", 3_001),)
 
 
 def test_every_line_with_a_credential_is_named_once() -> None:
