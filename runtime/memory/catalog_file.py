@@ -42,7 +42,10 @@ _WORLD = frozenset(
 )
 """Errors that say nothing about the file's content: throwing it away would not help."""
 
-_BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT})
+_BROKEN = frozenset(
+    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT}
+    | {sqlite3.SQLITE_CONSTRAINT}  # rows that are not there where others say so: our writes break no rule themselves
+)
 
 
 @contextlib.contextmanager

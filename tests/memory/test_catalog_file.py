@@ -458,3 +458,19 @@ async def test_a_catalog_that_counts_wrongly_is_made_anew_by_the_next_sync(
         await memory.sync()
     assert len(warnings(caplog)) == 1
     assert "is rebuilt from the notes: it is broken (of" in warnings(caplog)[0]
+
+
+async def test_a_catalog_without_the_bodies_of_its_notes_is_made_anew_once_one_changes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A row that cannot be replaced, since half of it is gone, costs the catalog and no more."""
+    path, root = tmp_path / "c.sqlite3", tmp_path / "notes"
+    write_notes(root)
+    await build(path, root)
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("DELETE FROM bodies")
+    (root / "n7.md").write_text("---\nname: Fact changed7\nkeywords: [k7]\n---\nanother body\n")
+    async with over(Catalog(path), root) as memory:
+        assert memory.notes == 12
+        assert await found(memory, "changed7") == ["n7.md"]
+    assert any("is rebuilt from the notes" in line for line in warnings(caplog))
