@@ -17,6 +17,7 @@ from recallscope.runtime.terms import ScopeName
 __all__ = [
     "INDEX_NAME",
     "MAX_DEPTH",
+    "TICK_NS",
     "Listing",
     "MemoryRoots",
     "NoteFile",
@@ -42,7 +43,7 @@ TENANTS = "tenants"
 MAX_DEPTH = 16
 """How many folders deep below a root notes may lie."""
 
-_TICK_NS = 20_000_000
+TICK_NS = 20_000_000
 """Nanoseconds: two changes of a file within one tick of the file system's clock bear the same time."""
 
 
@@ -141,7 +142,7 @@ class NoteFile:
         The inode is cut to 63 bits, which is what a database holds.
         """
         inode = status.st_ino & 0x7FFF_FFFF_FFFF_FFFF
-        racy = asked_at_ns is None or status.st_ctime_ns > asked_at_ns - _TICK_NS
+        racy = asked_at_ns is None or status.st_ctime_ns > asked_at_ns - TICK_NS
         return cls(relative, status.st_mtime_ns, status.st_size, inode, status.st_ctime_ns, racy)
 
 

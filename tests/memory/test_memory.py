@@ -4,6 +4,7 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
@@ -19,7 +20,7 @@ from recallscope.runtime.memory.inspect import describe
 from recallscope.runtime.memory.lookup import Lookup
 from recallscope.runtime.memory.memory import Memory, open_memory
 from recallscope.runtime.memory.note import Note, parse
-from recallscope.runtime.memory.scopes import MemoryRoots, Root, Skipped
+from recallscope.runtime.memory.scopes import TICK_NS, MemoryRoots, Root, Skipped
 from recallscope.runtime.memory.search import Found, Searchable
 from recallscope.runtime.memory.tokens import QueryToken, Tokens
 from recallscope.runtime.messages import NoteVersion
@@ -66,9 +67,12 @@ def look(root: Path) -> list[tuple[Path, int]]:
 
 
 def make_old(root: Path) -> None:
-    """Give every note the time of second 1,000, so that no file counts as just changed."""
+    """Give every note the time of second 1,000, and return once none counts as just changed any more."""
     for path in root.rglob("*.md"):
         os.utime(path, (1_000, 1_000))
+    newest = max(path.stat().st_ctime_ns for path in root.rglob("*.md"))
+    while time.time_ns() <= newest + 2 * TICK_NS:
+        pass
 
 
 def spoil(catalog_file: Path) -> None:
