@@ -4,19 +4,16 @@ import base64
 import binascii
 import json
 import math
-import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, NoReturn, Self, cast
+from typing import Any, NoReturn, cast
 
 import anyio
 
 from recallscope.runtime.errors import ModelConnectionError, ModelStreamError
 from recallscope.runtime.events import OpId
-from recallscope.runtime.model.address import TraceHeaders, check_key, no_headers, where
-from recallscope.runtime.model.seam import Endpoint
+from recallscope.runtime.model.served import ServedModel
 
 __all__ = ["MAX_DIMENSIONS", "MAX_TEXTS", "Embedded", "EmbeddingModel"]
 
@@ -40,61 +37,10 @@ class Embedded:
     model: str | None = None
 
 
-class EmbeddingModel:
-    """A client of one embedding model; any number of tasks may share it; closed by `aclose` or `async with`.
+class EmbeddingModel(ServedModel):
+    """A client of one embedding model; any number of tasks may share it; `base_url` ends before `/embeddings`."""
 
-    `name` is the model's name on the wire, `base_url` ends before `/embeddings`, `api_key` None sends no credentials.
-    Times as of `OpenAICompatModel`. The constructor imports `openai` (about a second of CPU in a new process).
-
-    Raises:
-        ConfigError: the base URL or the key cannot be used.
-    """
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        base_url: str,
-        api_key: str | None = None,
-        provider: str = "openai",
-        trace_headers: TraceHeaders = no_headers,
-        connect_timeout: float = 5.0,
-        read_timeout: float = 60.0,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        host, port, self._url = where(base_url, name)
-        check_key(api_key, name)
-        from recallscope.runtime.model.connection import Connection  # noqa: PLC0415 - imports openai: see the class
-
-        self._endpoint = Endpoint(name, provider, host, port)
-        self._trace_headers = trace_headers
-        self._connection = Connection(
-            base_url=base_url,
-            url=self._url,
-            host=host,
-            api_key=api_key,
-            connect_timeout=connect_timeout,
-            first_byte_timeout=read_timeout,
-            read_timeout=read_timeout,
-            wall=wall,
-        )
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Which model this is."""
-        return self._endpoint
-
-    async def aclose(self) -> None:
-        """Close all connections; requests under way fail."""
-        await self._connection.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
+    READ_TIMEOUT = 60.0
 
     async def embed(self, texts: Sequence[str], *, op: OpId, timeout: float | None = None) -> Embedded:  # noqa: ASYNC109 - a limit that is an error of its own
         """Return a vector for each of `texts` (1 to `MAX_TEXTS`); cancelling closes the connection.

@@ -5,18 +5,17 @@ per message (`wire`), and the answer is read as raw bytes (`sse`, `answer`): wal
 object per chunk is what costs the usual client its time.
 """
 
-import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import anyio
 
 from recallscope.runtime.errors import ModelConnectionError, ModelStatusError, ModelStreamError
-from recallscope.runtime.model.address import TraceHeaders, check_key, no_headers, where
 from recallscope.runtime.model.answer import AnswerDecoder
-from recallscope.runtime.model.seam import Answer, Chunk, Endpoint, ModelRequest
+from recallscope.runtime.model.seam import Answer, Chunk, ModelRequest
+from recallscope.runtime.model.served import ServedModel, TraceHeaders
 from recallscope.runtime.model.sse import SseDecoder
 from recallscope.runtime.model.wire import Dialect, RequestEncoder
 
@@ -31,70 +30,22 @@ PATH = "/chat/completions"
 REFUSALS_TO_LEARN_FROM = frozenset({400, 422})
 
 
-class OpenAICompatModel:
-    """A client of one model; any number of sessions may share it; closed by `aclose` or `async with`.
-
-    `name` is the model's name on the wire, `base_url` ends before `/chat/completions`, `api_key` None sends no
-    credentials. Seconds: `connect_timeout` bounds the way to a connection, `first_byte_timeout` the wait for
-    the begin of a response (None: as `read_timeout`), `read_timeout` the silence within one.
-    `wall` is the wall clock that a date in `Retry-After` is compared with.
+class OpenAICompatModel(ServedModel):
+    """A client of one chat model; any number of sessions may share it; `base_url` ends before `/chat/completions`.
 
     Some servers refuse some options. What a 400 names (`stream_options`, `response_format`, `max_tokens`) is left out
-    or replaced once and remembered, inside the same attempt. The constructor imports `openai` (about a second of CPU
-    in a new process), so that no request does.
-
-    Raises:
-        ConfigError: the base URL or the key cannot be used.
+    or replaced once and remembered, inside the same attempt.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        base_url: str,
-        api_key: str | None = None,
-        provider: str = "openai",
-        trace_headers: TraceHeaders = no_headers,
-        connect_timeout: float = 5.0,
-        first_byte_timeout: float | None = None,
-        read_timeout: float = 300.0,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        host, port, self._url = where(base_url, name)
-        check_key(api_key, name)
-        from recallscope.runtime.model.connection import Connection  # noqa: PLC0415 - imports openai: see the class
+    @cached_property
+    def _dialect(self) -> Dialect:
+        """What this server has refused so far."""
+        return Dialect()
 
-        self._endpoint = Endpoint(name, provider, host, port)
-        self._trace_headers = trace_headers
-        self._dialect = Dialect()
-        self._encoder = RequestEncoder(name)
-        self._connection = Connection(
-            base_url=base_url,
-            url=self._url,
-            host=host,
-            api_key=api_key,
-            connect_timeout=connect_timeout,
-            first_byte_timeout=read_timeout if first_byte_timeout is None else first_byte_timeout,
-            read_timeout=read_timeout,
-            wall=wall,
-        )
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Which model this is."""
-        return self._endpoint
-
-    async def aclose(self) -> None:
-        """Close all connections; requests under way fail."""
-        await self._connection.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
+    @cached_property
+    def _encoder(self) -> RequestEncoder:
+        """Knows the messages that were encoded before."""
+        return RequestEncoder(self.endpoint.model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
         """Ask and yield chunks as they come; the caller owns the total time, `request.timeout` is not applied.
