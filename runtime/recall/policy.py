@@ -1,7 +1,7 @@
 """The policies: how recall meets the turn, as one table of plain values.
 
-`deadline` is how the reference system recalled at first, `prefetch` is the German seed's design, `tiered` the English
-seed's; all run on the same handle and the same recaller, so that they can be compared and mixed.
+`deadline` is how such systems recalled at first, `prefetch` holds no turn at all, `tiered` holds one for a moment; all
+run on the same handle and the same recaller, so that they can be compared and mixed.
 """
 
 from collections.abc import Sequence
