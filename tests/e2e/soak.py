@@ -25,7 +25,7 @@ from typing import Any
 
 import anyio
 
-from recallscope.runtime.errors import MemoryWriteError
+from recallscope.runtime.errors import MemoryWriteError, NoteError
 from recallscope.runtime.events import Event, OpId, RecallClosed, RecallWithdrawn
 from recallscope.runtime.memory.catalog import Catalog
 from recallscope.runtime.memory.edit import Draft
@@ -43,6 +43,8 @@ WRITERS = 2
 NAMES = 40
 FOLDERS = ("project", "deep/er", "moved")
 TIME_BACK = 1_000
+OTHERS_AT_WORK = ("exists", "is gone", "was changed", "No such file", "it is empty")
+"""What another process may have done to a file meanwhile; who writes in place empties it first."""
 
 
 def text_of(name: str, number: int) -> str:
@@ -96,10 +98,10 @@ class Writer:
         try:
             await self.kinds[kind](relative)
             self.log.kinds[kind] += 1
-        except (FileNotFoundError, MemoryWriteError) as error:
-            if isinstance(error, MemoryWriteError) and not any(
-                known in str(error) for known in ("exists", "is gone", "was changed", "No such file")
-            ):
+        except FileNotFoundError:
+            self.log.kinds["late"] += 1
+        except (NoteError, MemoryWriteError) as error:
+            if not any(known in str(error) for known in OTHERS_AT_WORK):
                 raise
             self.log.kinds["late"] += 1
 

@@ -13,20 +13,21 @@ import anyio
 import pytest
 from anyio import lowlevel
 
+from recallscope.runtime.events import CatalogSynced, Event
 from recallscope.runtime.memory.memory import Memory, open_memory
 from recallscope.runtime.memory.scopes import MemoryRoots, Root
 from recallscope.runtime.memory.watch import Changed, FolderWatch, Watcher, watch_folders
-from recallscope.runtime.observe import Observers
+from recallscope.runtime.observe import Observer, Observers
 from recallscope.runtime.terms import ScopeName
 
 pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def watched(root: Path, catalog: Path) -> AsyncGenerator[Memory, None]:
+async def watched(root: Path, catalog: Path, *watching: Observer) -> AsyncGenerator[Memory, None]:
     """Open a memory whose scans are so far apart that only notices can tell of a change in time."""
     async with open_memory(
-        MemoryRoots(project=root), observers=Observers(), catalog_path=catalog, watch=True
+        MemoryRoots(project=root), observers=Observers(watching), catalog_path=catalog, watch=True
     ) as memory:
         await memory.wait_synced()
         yield memory
@@ -111,14 +112,19 @@ async def test_a_root_may_be_made_removed_and_moved_back_later(tmp_path: Path, c
 
 async def test_a_burst_of_files_is_taken_up_by_a_scan(root: Path, catalog_file: Path) -> None:
     """What a version control system writes at once comes at once."""
-    async with watched(root, catalog_file) as memory:
+    all_there = anyio.Event()
+
+    def seen(event: Event) -> None:
+        if isinstance(event, CatalogSynced) and event.notes == 600:
+            all_there.set()
+
+    async with watched(root, catalog_file, seen) as memory:
         for number in range(600):
             folder = root / f"f{number % 7}"
             folder.mkdir(exist_ok=True)
             (folder / f"n{number}.md").write_text(f"# Burst word{number}")
         with anyio.fail_after(10):
-            while memory.notes < 600:
-                await lowlevel.checkpoint()
+            await all_there.wait()  # asking again and again would take the processor from whoever scans
         await comes(memory, "word599", "f4/n599.md")
 
 
