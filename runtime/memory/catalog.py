@@ -15,6 +15,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+import orjson
+
 from recallscope.runtime.memory.catalog_file import OPENING_PATIENCE, WRITER_PATIENCE, CatalogFile
 from recallscope.runtime.memory.catalog_readers import Reader
 from recallscope.runtime.memory.frontmatter import dump, load, split
@@ -25,7 +27,7 @@ from recallscope.runtime.memory.scopes import NoteFile, Root, Skipped
 from recallscope.runtime.memory.tokens import Tokens
 from recallscope.runtime.terms import NoteSource, NoteType, ScopeName
 
-__all__ = ["COLUMNS", "HEAD_FIELDS", "LOOK", "Catalog", "Changes", "Head", "Postings"]
+__all__ = ["COLUMNS", "LOOK", "Catalog", "Changes", "Head", "Postings"]
 __all__ += ["field_tokens", "index_word", "note_of"]
 
 _log = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ LOOK = "relative, mtime_ns, size, inode, ctime_ns, racy"
 
 _INSERTED = f"{COLUMNS}, mtime_ns, size, inode, ctime_ns, racy"
 
-HEAD_FIELDS = (Field.TITLE, Field.KEYWORDS, Field.DESCRIPTION)
+_HEAD_FIELDS = (Field.TITLE, Field.KEYWORDS, Field.DESCRIPTION)
 """The fields whose words a `Head` holds, each word marked with its field's letter."""
 
 _Tokens = Mapping[Field, Mapping[str, None]]
@@ -321,7 +323,7 @@ def note_of(row: Sequence[Any], root: Root | None, body: str = "") -> Note:
         id=note_id(where.scope, row[2]),
         version=row[3],
         scope=where.scope,
-        path=where.path / row[2],
+        root=where.path,
         relative=row[2],
         title=row[4],
         description=row[5],
@@ -340,7 +342,7 @@ def note_of(row: Sequence[Any], root: Root | None, body: str = "") -> Note:
 
 
 def _strings(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text)) if text != "[]" else ()
+    return tuple(orjson.loads(text)) if text != "[]" else ()
 
 
 def _row_of(number: int, root: int, note: Note, file: NoteFile, fields: _Tokens) -> tuple[object, ...]:
@@ -363,7 +365,7 @@ def _row_of(number: int, root: int, note: Note, file: NoteFile, fields: _Tokens)
         note.evidence,
         dump(note.extra) if note.extra else None,
         is_usage_note(note),
-        " ".join(f"{part.value}{token}" for part in HEAD_FIELDS for token in fields[part]),
+        " ".join(f"{part.value}{token}" for part in _HEAD_FIELDS for token in fields[part]),
         file.mtime_ns,
         file.size,
         file.inode,

@@ -63,7 +63,7 @@ def draft_note(
         id=note_id(root.scope, relative),
         version="",
         scope=root.scope,
-        path=root.path / relative,
+        root=root.path,
         relative=relative,
         title=draft.title,
         description=draft.description,

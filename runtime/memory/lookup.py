@@ -5,7 +5,6 @@ word would add to the order is little, and reading it is what makes a search slo
 exactly by the words of their titles, keywords and descriptions, so that a pruned word counts where it matters.
 """
 
-import heapq
 import itertools
 import json
 import math
@@ -16,8 +15,10 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import orjson
+
 from recallscope.runtime.errors import NoteError
-from recallscope.runtime.memory.catalog import COLUMNS, HEAD_FIELDS, LOOK, Catalog, Head, Postings, index_word, note_of
+from recallscope.runtime.memory.catalog import COLUMNS, LOOK, Catalog, Head, Postings, index_word, note_of
 from recallscope.runtime.memory.catalog_readers import Reader
 from recallscope.runtime.memory.noise import mentions
 from recallscope.runtime.memory.note import Note, version_of
@@ -41,13 +42,14 @@ POSTINGS = 2_000
 
 _FETCHED = 40
 _LISTS = tuple((postings.value, postings.fields[0].strength) for postings in Postings)
+_WEAKEST_FIRST = _LISTS[::-1]
 _BODY = Postings.BODY.value
 _READ_LISTS = """
-SELECT (SELECT group_concat(rowid) FROM
+SELECT (SELECT json_group_array(rowid) FROM
     (SELECT rowid FROM words WHERE words MATCH list.value ORDER BY rowid DESC LIMIT ?))
 FROM json_each(?) AS list
 """
-"""One text of numbers for each list, the newest notes first: quicker than a row for each number."""
+"""One array of numbers for each list, the newest notes first: quicker than a row for each number."""
 _STEPS_BETWEEN_CHECKS = 2_000
 _LEAST_SHARE = 0.2
 """A match with less than this share of the best score tells a selector no more than a recent note does."""
@@ -57,7 +59,7 @@ _LEAST_SHARE = 0.2
 class _Matches:
     """What the index said: an upper bound of each note's score, and per word the notes that hold it in the body."""
 
-    in_body: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+    in_body: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
     totals: dict[int, float] = field(default_factory=dict[int, float])
     partial: bool = False
 
@@ -202,7 +204,7 @@ class Lookup:
         matches: _Matches,
     ) -> None:
         chosen = _within_budget(words, frequencies)
-        keys = [(word, letter) for word in words for letter, _ in _LISTS]
+        keys = [(word, letter) for word in words for letter, _ in _WEAKEST_FIRST]
         asked = [
             f'"{index_word(root, letter, word.text)}"'
             for word, letter in keys
@@ -211,27 +213,25 @@ class Lookup:
         lists = connection.execute(_READ_LISTS, (POSTINGS, json.dumps(asked, ensure_ascii=False)))
         totals = matches.totals
         for word in words:
-            counted: set[int] = set()
-            for letter, strength in _LISTS:  # the strongest first: a word counts once
-                found: set[int] = set()
+            strongest: dict[int, float] = {}
+            for letter, strength in _WEAKEST_FIRST:  # the stronger takes the place: a word counts once
+                found: list[int] = []
                 for _ in chosen.get((word.text, letter), ()):
-                    numbers: str | None = next(lists)[0]
-                    found.update(map(int, numbers.split(",")) if numbers else ())
-                value = word.worth * strength
-                for number in found - counted:
-                    totals[number] = totals.get(number, 0.0) + value
-                counted |= found
+                    found += orjson.loads(next(lists)[0])
+                strongest.update(dict.fromkeys(found, word.worth * strength))
                 if letter == _BODY:
-                    matches.in_body[word.text] = found
-                if self._is_over():
-                    matches.partial = True
-                    return
+                    matches.in_body[word.text] = frozenset(found)
+            for number, value in strongest.items():
+                totals[number] = totals.get(number, 0.0) + value
+            if self._is_over():
+                matches.partial = True
+                return
 
     def _rank(self, connection: Reader, words: Sequence[Term], matches: _Matches, least: float) -> Found:
         totals = matches.totals
         least_bound = _LEAST_SHARE * Field.KEYWORDS.strength * max(totals.values(), default=0.0)
         wanted = [number for number, bound in totals.items() if bound >= least_bound]
-        best = heapq.nlargest(_FETCHED, wanted, key=totals.__getitem__)
+        best = sorted(wanted, key=totals.__getitem__, reverse=True)[:_FETCHED]
         heads = self.catalog.heads(connection, best, self.roots)
         scored = _scored(heads, words, matches, self._dropped(connection, heads))
         least_wanted = _LEAST_SHARE * max((one.score for one in scored if one.why is None), default=0.0)
@@ -317,28 +317,24 @@ def _scored(
     heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches, dropped: Mapping[int, Dropped]
 ) -> list[_Scored]:
     """Score notes exactly (as `rank.score`), but for words in a body alone whose list was not read; the best first."""
-    worth = {
-        part.value + word.text: Part(Source.WORDS, word.worth * part.strength, word.text, part)
-        for word in words
-        for part in HEAD_FIELDS
-    }
-    bodies = [
-        (matches.in_body[word.text], Part(Source.WORDS, word.worth * Field.BODY.strength, word.text, Field.BODY))
-        for word in words
-        if word.text in matches.in_body
-    ]
+    parts = sorted(
+        (Part(Source.WORDS, word.worth * part.strength, word.text, part) for word in words for part in Field),
+        key=_order_of_parts,
+    )
+    places = {part.field.value + part.word: place for place, part in enumerate(parts) if part.field is not None}
+    bodies = [(places[_BODY + word], numbers) for word, numbers in matches.in_body.items()]
     tells = {word.text: word.tells for word in words}
+    marked = places.keys()
     scored: list[_Scored] = []
     for number, head in heads.items():
-        best = {part.word: part for in_body, part in bodies if number in in_body}
-        for marked in worth.keys() & head.words:
-            part = worth[marked]
-            if part.word not in best or best[part.word].value < part.value:
-                best[part.word] = part
-        parts = tuple(sorted(best.values(), key=_order_of_parts))
-        factor = agreement(sum(tells.get(word, 0.0) for word in best))
-        score = round(sum(part.value for part in parts) * factor, 4)
-        scored.append(_Scored(number, head.note, score, parts, factor, dropped.get(number)))
+        found = [places[mark] for mark in marked & head.words]
+        found += [place for place, numbers in bodies if number in numbers]
+        best: dict[str, Part] = {}
+        for place in sorted(found):  # the strongest first: a word counts once
+            best.setdefault(parts[place].word, parts[place])
+        factor = agreement(sum(tells[word] for word in best))
+        score = round(sum(part.value for part in best.values()) * factor, 4)
+        scored.append(_Scored(number, head.note, score, tuple(best.values()), factor, dropped.get(number)))
     return sorted(scored, key=_order)
 
 

@@ -47,15 +47,16 @@ _EnumT = TypeVar("_EnumT", bound=StrEnum)
 class Note:
     """One version of one note.
 
-    `id` is `<scope>:<path below the scope's root>`, stable across edits; `version` is a hash of the file's bytes.
-    `updated` (seconds since 1970) is the front matter's, else the file's time. `extra` holds the fields that this
-    program does not know, and known ones with a value it cannot read: a rewrite gives them back.
+    `id` is `<scope>:<path below the scope's root>`, stable across edits; `root` is the folder of its scope; `version`
+    is a hash of the file's bytes. `updated` (seconds since 1970) is the front matter's, else the file's time. `extra`
+    holds the fields that this program does not know, and known ones with a value it cannot read: a rewrite gives them
+    back.
     """
 
     id: str
     version: str
     scope: ScopeName
-    path: Path
+    root: Path
     relative: str
     title: str
     description: str
@@ -70,6 +71,11 @@ class Note:
     source: NoteSource | None = None
     evidence: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def path(self) -> Path:
+        """Return where its file is: made when asked, since a search makes notes by the dozen and looks at few files."""
+        return self.root / self.relative
 
     @property
     def note_version(self) -> NoteVersion:
@@ -116,7 +122,7 @@ def parse(data: bytes, *, scope: ScopeName, root: Path, relative: str, modified:
         id=note_id(scope, relative),
         version=version_of(data),
         scope=scope,
-        path=root / relative,
+        root=root,
         relative=relative,
         title=title or _heading(body) or _from_file_name(relative),
         description=description,

@@ -23,7 +23,7 @@ def make_note(name: str, *, body: str = "", version: str = "1", updated: float =
         id=f"project:{name}.md",
         version=version,
         scope=ScopeName.PROJECT,
-        path=Path(f"{name}.md"),
+        root=Path(),
         relative=f"{name}.md",
         title=name,
         description=f"about {name}",
