@@ -1,20 +1,13 @@
 """A real Prometheus scrapes `/metrics`, takes every query, and gives the figures of the table."""
 
 import json
-import shutil
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from pathlib import Path
-from urllib.error import URLError
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import pytest
+from programs import Prometheus, run_prometheus, wait_until
 
 from recallscope.runtime.events import (
     Cause,
@@ -82,68 +75,12 @@ def _play(observers: tuple[Callable[[Event], None], ...], turns: int) -> None:
                 observer(_closed(number, kind, wait))
 
 
-def _ask(url: str, query: str, *, at: float | None = None) -> list[tuple[dict[str, str], float]]:
-    parameters = {"query": query, **({"time": f"{at:.3f}"} if at is not None else {})}
-    with urlopen(f"{url}/api/v1/query?{urlencode(parameters)}", timeout=10) as response:  # noqa: S310 - it is the Prometheus above
-        result = json.load(response)["data"]["result"]
-    return [(series["metric"], float(series["value"][1])) for series in result]
-
-
-def _count(url: str) -> float:
-    try:
-        return sum(value for _, value in _ask(url, f"sum(recallscope_recall_turns_total{{{SELECTOR}}})"))
-    except (URLError, ConnectionError):
-        return -1.0
-
-
-def _wait(condition: Callable[[], bool]) -> None:
-    """Wait, at most 30 s, for a program that tells nobody when it is done."""
-    pause, deadline = threading.Event(), time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "the Prometheus did not come so far within 30 s"
-        pause.wait(0.1)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def _prometheus(folder: Path, target: str) -> Generator[str]:
-    """Run a Prometheus that scrapes `target` as the job `agents`, twice a second."""
-    program = shutil.which("prometheus")
-    assert program is not None, "no prometheus on the path: apt-get install --no-install-recommends prometheus"
-    config = folder / "prometheus.yml"
-    job = {
-        "job_name": "agents",
-        "scrape_interval": "500ms",
-        "scrape_timeout": "500ms",
-        "static_configs": [{"targets": [target]}],
-    }
-    config.write_text(json.dumps({"scrape_configs": [job]}), encoding="utf-8")
-    port = _free_port()
-    with (folder / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                program,
-                f"--config.file={config}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ],
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+def _count(prometheus: Prometheus) -> float:
+    return prometheus.number(f"sum(recallscope_recall_turns_total{{{SELECTOR}}})")
 
 
 @pytest.fixture(scope="module")
-def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Generator[Prometheus]:
     """Give a Prometheus that has seen `TURNS` turns in each of `ROWS`, of a process that is gone by now."""
     settings = TelemetrySettings(
         version="0",
@@ -159,17 +96,17 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
         target = telemetry.metrics_url.removeprefix("http://").removesuffix("/metrics")
         _play(telemetry.observers, 1)  # histograms are born with their first turn, and `increase` does not see births
         folder = tmp_path_factory.mktemp("prometheus")
-        with _prometheus(folder, target) as url:
-            _wait(lambda: _count(url) == len(ROWS))
+        with run_prometheus(folder, {"agents": target}) as running:
+            wait_until(lambda: _count(running) == len(ROWS), "the first turns are scraped")
             _play(telemetry.observers, TURNS)
-            _wait(lambda: _count(url) == len(ROWS) * (1 + TURNS))
-            yield url
+            wait_until(lambda: _count(running) == len(ROWS) * (1 + TURNS), "all turns are scraped")
+            yield running
 
 
 @pytest.fixture(scope="module")
-def figures(prometheus: str) -> Figures:
+def figures(prometheus: Prometheus) -> Figures:
     """Give the figures that the command reads."""
-    return read_prometheus(prometheus, selector=SELECTOR, window=WINDOW)
+    return read_prometheus(prometheus.url, selector=SELECTOR, window=WINDOW)
 
 
 def test_turns_are_counted_by_row(figures: Figures) -> None:
@@ -181,11 +118,11 @@ def test_turns_are_counted_by_row(figures: Figures) -> None:
 
 
 @pytest.mark.parametrize("quantile", [0.05, 0.5, 0.95, 0.99, 1.0])
-def test_quantiles_are_those_of_histogram_quantile(prometheus: str, quantile: float) -> None:
+def test_quantiles_are_those_of_histogram_quantile(prometheus: Prometheus, quantile: float) -> None:
     """From the same buckets the program and the Prometheus interpolate the same quantile."""
     at = time.time()  # the same moment for both: between two moments the extrapolation of `increase` moves
-    told = _ask(prometheus, queries.table_wait_quantile(quantile, SELECTOR, WINDOW), at=at)
-    buckets = collect_waits(_ask(prometheus, queries.table_wait_buckets(SELECTOR, WINDOW), at=at))
+    told = prometheus.ask(queries.table_wait_quantile(quantile, SELECTOR, WINDOW), at=at)
+    buckets = collect_waits(prometheus.ask(queries.table_wait_buckets(SELECTOR, WINDOW), at=at))
 
     expected = {(labels["policy"], labels["scenario"]): pytest.approx(value, rel=1e-9) for labels, value in told}
     assert {(row.policy, row.scenario): waits.quantile(quantile) for row, waits in buckets.items()} == expected
@@ -206,24 +143,24 @@ def test_quantiles_are_those_of_histogram_quantile(prometheus: str, quantile: fl
         queries.telemetry_loss(SELECTOR, WINDOW),
     ],
 )
-def test_every_query_is_taken(prometheus: str, query: str) -> None:
+def test_every_query_is_taken(prometheus: Prometheus, query: str) -> None:
     """No query is refused; those whose metrics this process counted have an answer."""
-    answer = _ask(prometheus, query)
+    answer = prometheus.ask(query)
 
     assert answer or "recall_turn" not in query
 
 
-def test_the_delivery_level_counts_what_was_delivered(prometheus: str) -> None:
+def test_the_delivery_level_counts_what_was_delivered(prometheus: Prometheus) -> None:
     """All played turns got memory."""
-    assert {labels["policy"]: value for labels, value in _ask(prometheus, queries.delivery(SELECTOR, WINDOW))} == {
+    assert {labels["policy"]: value for labels, value in prometheus.ask(queries.delivery(SELECTOR, WINDOW))} == {
         "tiered": pytest.approx(1.0),
         "prefetch": pytest.approx(1.0),
     }
 
 
-def test_the_command_draws_the_table_from_there(prometheus: str) -> None:
+def test_the_command_draws_the_table_from_there(prometheus: Prometheus) -> None:
     """`--from-prometheus` judges what the policies promise, and leaves alone what was not there."""
-    command = [sys.executable, "-m", "recallscope.runtime.cli", "compare", "--from-prometheus", prometheus]
+    command = [sys.executable, "-m", "recallscope.runtime.cli", "compare", "--from-prometheus", prometheus.url]
 
     done = subprocess.run(
         [*command, "--job", "agents", "--json"], check=False, capture_output=True, text=True, timeout=60
