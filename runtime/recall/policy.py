@@ -11,7 +11,7 @@ from hashlib import blake2b
 from recallscope.runtime.errors import ConfigError
 from recallscope.runtime.terms import Point, PolicyName
 
-__all__ = ["DEFAULT_CEILING", "Arm", "Policy", "PolicySplit", "policy_named"]
+__all__ = ["DEFAULT_CEILING", "Arm", "Policy", "PolicySplit", "SelectionLimit", "policy_named"]
 
 DEFAULT_CEILING = 0.1
 DEADLINE_OUTER_LIMIT = 2.5
@@ -22,6 +22,14 @@ _SEARCH_SHARE = 0.8
 
 _SHORTEST_SEARCH = 0.05
 """A ceiling of a few milliseconds ends the wait, not the search, whose result the tool results can still take."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionLimit:
+    """After how many seconds a selection is given up; `own`: that is the policy's limit, not the safety ceiling."""
+
+    seconds: float
+    own: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +51,12 @@ class Policy:
     search_limit: float | None = None
     lexical_fallback: bool = False
     closes_after_initial: bool = False
+
+    def limit_selection(self, safety: float) -> SelectionLimit:
+        """Return what ends a selection that does not end: the policy's limit, or else `safety` seconds."""
+        if self.selector_limit is None or self.selector_limit > safety:
+            return SelectionLimit(safety, own=False)
+        return SelectionLimit(self.selector_limit, own=True)
 
 
 _BOTH = frozenset({Point.INITIAL, Point.TOOL_RESULT})

@@ -15,6 +15,7 @@ from recallscope.runtime.events import EndedBy
 from recallscope.runtime.memory.search import Searchable
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.observe import Clock, Observers
+from recallscope.runtime.recall import hold
 from recallscope.runtime.recall.fault import outcome_of, tell
 from recallscope.runtime.recall.handle import Budget, RecallHandle, Settled
 from recallscope.runtime.recall.pending import NO_MEMORY, Handover, PendingRecall, RecallTurn, RecallVerdict
@@ -32,9 +33,6 @@ SELECTOR_SAFETY_SECONDS = 30.0
 
 FINISH_SECONDS = 1.0
 """How long `finish` waits for the cancelled recall task."""
-
-CHECK_SECONDS = 0.004
-"""What the check of the notes' files may take once the ceiling is reached, and where nothing is waited for."""
 
 
 class Recaller:
@@ -98,9 +96,9 @@ class Recaller:
         asked_at = self._observers.now()
         if not retry:
             recall.asked(point, asked_at)
-        if recall.handle.cause is not None or point not in self.policy.points:
+        if not hold.may_take(self.policy, recall.handle, point):
             return Handover(recall)
-        limit = self.policy.ceiling if point is Point.INITIAL and not retry else 0.0
+        limit = hold.limit_of(self.policy, point, retry=retry)
         ended_by = EndedBy.CANCELLED
         recall.holding = anyio.Event()
         try:
@@ -115,7 +113,7 @@ class Recaller:
         if recall.handle.cause is not None:
             return Handover(recall)
         delivery = recall.prepare(point, hold_back=hold_back)
-        if self.policy.closes_after_initial and recall.handle.settled is None:
+        if hold.gives_up(self.policy, recall.handle):
             recall.close(Cause.POLICY_LIMIT)
         return Handover(recall, delivery, waited)
 
@@ -174,7 +172,7 @@ class Recaller:
             recall.settle(_nothing(Reason.STORE_UNAVAILABLE))
             return
         recall.found_fast([hit.note for hit in found.fast], partial=found.partial, sources=found.sources)
-        if recall.holding is not None and recall.deliverable.is_set():
+        if recall.holding is not None and hold.refines_behind(recall.handle, held=not recall.holding.is_set()):
             # The held send has what it waits for: it goes first, the selector's request is built behind it.
             await recall.holding.wait()
         refined = await self._refiner.refine(
@@ -200,7 +198,7 @@ class Recaller:
         What settles meanwhile is checked as well, while time is left.
         """
         checked: set[NoteVersion] = set()
-        with anyio.move_on_after(max(deadline - self._observers.now(), CHECK_SECONDS)):
+        with anyio.move_on_after(hold.time_to_check(deadline, now=self._observers.now())):
             while unchecked := [note.version for note in recall.handle.offered(point) if note.version not in checked]:
                 stale = await outcome_of(memory.stale([recall.notes[version] for version in unchecked]))
                 if isinstance(stale, Exception):
@@ -213,21 +211,12 @@ class Recaller:
 
 async def _wait(recall: PendingRecall, limit: float) -> EndedBy:
     """Wait until there is something to deliver, nothing can come any more, or `limit` seconds have passed."""
-    if recall.handle.settled is not None:
-        return EndedBy.ALREADY_SETTLED
-    if limit <= 0:
-        return EndedBy.NOTHING_TO_WAIT_FOR
+    at_once = hold.ended_at_once(recall.handle, limit)
+    if at_once is not None:
+        return at_once
     with anyio.move_on_after(limit):
         await recall.deliverable.wait()
-    match recall.handle:
-        case RecallHandle(cause=Cause()):
-            return EndedBy.CANCELLED
-        case RecallHandle(settled=Settled()):
-            return EndedBy.REFINED
-        case RecallHandle(fast=(_, *_)):
-            return EndedBy.FAST
-        case _:
-            return EndedBy.CEILING
+    return hold.ended_by(recall.handle)
 
 
 def _nothing(error: Reason | None) -> Settled:

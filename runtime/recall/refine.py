@@ -61,14 +61,13 @@ class Refiner:
         if self.policy.lexical_fallback and is_certain(query, found):
             notes = (found.fast[0].note,)
             return Refined(notes=notes, strategy=Strategy.LEXICAL, not_asked=NotAsked.EXACT_TITLE)
-        own_limit = self.policy.selector_limit
-        limit = self.safety if own_limit is None else min(own_limit, self.safety)
+        limit = self.policy.limit_selection(self.safety)
         error = Reason.SELECTOR_TIMEOUT
 
         def why() -> Cause | None:
-            return Cause.POLICY_LIMIT if patience.cancel_called and limit == own_limit else cause()
+            return Cause.POLICY_LIMIT if patience.cancel_called and limit.own else cause()
 
-        with anyio.move_on_after(limit) as patience:
+        with anyio.move_on_after(limit.seconds) as patience:
             chosen = await outcome_of(self.selector.select(op, query, found.candidates, recent_tools, cause=why))
             if not isinstance(chosen, Exception):
                 return await _loaded(memory, chosen)
@@ -76,7 +75,7 @@ class Refiner:
             error = Reason.SELECTOR_UNAVAILABLE
         if self.policy.lexical_fallback:
             return _lexical(found, error)
-        by_policy = error is Reason.SELECTOR_TIMEOUT and limit == own_limit
+        by_policy = error is Reason.SELECTOR_TIMEOUT and limit.own
         return Refined(notes=(), strategy=Strategy.NONE, error=error, cut_by_policy=by_policy)
 
 
