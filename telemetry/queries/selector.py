@@ -1,8 +1,17 @@
 """What stands between the braces of a query, and what is a range."""
 
 import re
+from typing import Final
 
-__all__ = ["is_range", "job"]
+__all__ = ["INSTANCE", "JOB", "STEP", "WHOLE", "is_range", "job", "label_values", "variables"]
+
+JOB: Final = "job"
+INSTANCE: Final = "instance"
+"""The two labels that a Prometheus gives to every series: which path it came on, and which process it is of."""
+
+STEP: Final = "$__rate_interval"
+WHOLE: Final = "$__range"
+"""Grafana's windows: of one step of a graph, but of four scrapes at least; and of the whole time range."""
 
 _RANGE = re.compile(r"(?:[1-9]\d*(?:ms|[smhdwy]))+")
 
@@ -16,3 +25,14 @@ def job(name: str) -> str:
 def is_range(text: str) -> bool:
     """Say whether `text` is a range that PromQL takes: `90s`, `1h30m`, `7d`."""
     return _RANGE.fullmatch(text) is not None
+
+
+def variables(*labels: str) -> str:
+    """Return the selector that Grafana's variables fill: one job, any of the instances and of each of `labels`."""
+    several = [f'{label}=~"${label}"' for label in (INSTANCE, *labels)]
+    return ", ".join([f'{JOB}="${JOB}"', *several])
+
+
+def label_values(series: str, label: str) -> str:
+    """Return the query of a Grafana variable that lists the values of `label` on `series`."""
+    return f"label_values({series}, {label})"

@@ -2,17 +2,20 @@
 
 from typing import Final
 
-from recallscope.runtime.events import Scenario
+from recallscope.runtime.events import Delivered, Scenario
 from recallscope.telemetry import names
 
 __all__ = [
     "TABLE_SCENARIOS",
     "loop_lag_buckets",
     "loop_lag_max",
+    "table_delivered",
     "table_turns",
+    "table_turns_of_row",
     "table_wait_buckets",
     "table_wait_max",
     "table_wait_quantile",
+    "wait_quantile_of_policy",
 ]
 
 TABLE_SCENARIOS: Final = (
@@ -34,6 +37,17 @@ def table_turns(selector: str, window: str) -> str:
     return f"sum by ({labels}) (increase({names.RECALL_TURNS.prometheus}{{{selector}}}[{window}]))"
 
 
+def table_turns_of_row(selector: str, window: str) -> str:
+    """Count the turns of each row that had any."""
+    return f"{_turns(selector, window)} > 0"
+
+
+def table_delivered(selector: str, window: str) -> str:
+    """Give the share of each row's turns that received memory, at whatever point."""
+    delivered = _turns(f'{selector}, {names.DELIVERED}!="{Delivered.NONE}"', window)
+    return f"{delivered} / ({_turns(selector, window)} > 0)"
+
+
 def table_wait_buckets(selector: str, window: str) -> str:
     """Count the turns of each row by how long they waited for memory, as a classic histogram."""
     return f"sum by ({_ROW}, le) (increase({_WAIT}_bucket{{{selector}}}[{window}]))"
@@ -49,6 +63,12 @@ def table_wait_max(selector: str, window: str) -> str:
     return table_wait_quantile(1, selector, window)
 
 
+def wait_quantile_of_policy(quantile: float, selector: str, window: str) -> str:
+    """Give a quantile of the wait of all turns of a policy, in seconds."""
+    waits = f"sum by ({names.POLICY}, le) (rate({_WAIT}_bucket{{{selector}}}[{window}]))"
+    return f"histogram_quantile({quantile:g}, {waits})"
+
+
 def loop_lag_buckets(selector: str, window: str) -> str:
     """Count the intervals of 100 ms by their worst loop lag, as a classic histogram."""
     return f"sum by (le) (increase({names.LOOP_LAG.prometheus}_bucket{{{selector}}}[{window}]))"
@@ -57,3 +77,7 @@ def loop_lag_buckets(selector: str, window: str) -> str:
 def loop_lag_max(selector: str, window: str) -> str:
     """Give the upper bound of the highest bucket that holds a loop lag, in seconds."""
     return f"histogram_quantile(1, {loop_lag_buckets(selector, window)})"
+
+
+def _turns(selector: str, window: str) -> str:
+    return f"sum by ({_ROW}) (increase({names.RECALL_TURNS.prometheus}{{{selector}}}[{window}]))"

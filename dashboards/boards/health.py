@@ -1,0 +1,102 @@
+"""*Telemetry health*: can the other dashboards be believed?"""
+
+from typing import Final
+
+from recallscope.dashboards import config
+from recallscope.dashboards.board import Board, Row
+from recallscope.dashboards.panels import ORANGE, RED, TEXT, Lines, Number, Stacked, Target, Threshold
+from recallscope.telemetry.queries import health, service_levels, turns
+from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
+
+__all__ = ["HEALTH"]
+
+_PROCESS: Final = variables()
+_LOSS: Final = (Threshold(0.0001, ORANGE), Threshold(config.TELEMETRY_LOSS, RED))
+
+HEALTH: Final = Board(
+    name="telemetry-health",
+    title="Recallscope / Telemetry health",
+    description="Can the other dashboards be believed? What was lost on the way, in the process and in the collector.",
+    rows=(
+        Row(
+            "The process",
+            (
+                Number(
+                    title="Lost",
+                    description="Share of spans, metric points, log records, journal lines and events that were lost, "
+                    "by signal, over the time range. Below 0.1 % is allowed. Turns are not slowed by it; only what is "
+                    "known of them is missing.",
+                    unit="percentunit",
+                    decimals=3,
+                    wide=8,
+                    targets=(Target(service_levels.telemetry_loss(_PROCESS, WHOLE), "{{signal}}", instant=True),),
+                    thresholds=_LOSS,
+                ),
+                Number(
+                    title="Processes that report",
+                    description="How many processes the chosen job and instances have now.",
+                    targets=(Target(health.processes(_PROCESS), "processes", instant=True),),
+                    base=RED,
+                    thresholds=(Threshold(1, TEXT),),
+                    decimals=0,
+                ),
+                Number(
+                    title="Series beyond a metric's limit",
+                    description="Metrics whose labels had more values than a metric may have: what came after is added "
+                    "up in one series. Totals stay right, figures by label are too low. It should be 0.",
+                    targets=(Target(health.overflowing(_PROCESS), "series", instant=True),),
+                    thresholds=(Threshold(1, RED),),
+                    decimals=0,
+                ),
+                Number(
+                    title="Spans closed by force",
+                    description="Spans that had to be ended because their parent ended, over the time range. It should "
+                    "be 0: something did not say that it had finished.",
+                    targets=(Target(health.unclosed_spans(_PROCESS, WHOLE), "spans", instant=True),),
+                    thresholds=(Threshold(1, ORANGE),),
+                    decimals=0,
+                ),
+                Number(
+                    title="Observer failures",
+                    description="Events that an observer failed on and lost, over the time range. Ten in a row switch "
+                    "an observer off: then its signal is missing until the process starts anew.",
+                    targets=(Target(health.observer_failures(_PROCESS, WHOLE), "{{observer}}", instant=True),),
+                    thresholds=(Threshold(1, RED),),
+                    decimals=0,
+                    missing="none",
+                ),
+                Stacked(
+                    title="Passed on",
+                    description="Spans, metric points, log records and journal lines a minute that left the process. A "
+                    "signal that falls to nothing while turns go on has lost its way out.",
+                    unit="suffix:items/min",
+                    targets=(Target(health.exported(_PROCESS, STEP), "{{signal}}"),),
+                ),
+                Stacked(
+                    title="Lost, by reason",
+                    description="What was lost in each minute. queue_full: the collector is slow or away for long; "
+                    "export_failed: it refused or did not answer; write_failed: the journal's disk; shutdown: the "
+                    "process ended first.",
+                    unit="suffix:items/min",
+                    targets=(Target(health.dropped(_PROCESS, STEP), "{{signal}}: {{reason}}"),),
+                ),
+                Lines(
+                    title="Age of the newest sample",
+                    description="Since each process last reported. It saws between 0 and the scrape or push interval; "
+                    "a line that climbs and ends is a process that went away.",
+                    unit="s",
+                    targets=(Target(health.sample_age(_PROCESS), "{{instance}}"),),
+                ),
+                Lines(
+                    title="Event loop lag, p99",
+                    description="The longest that ready work was held up in each 100 ms. Telemetry runs beside the "
+                    "loop: if this rises with the figures above, it costs too much.",
+                    unit="s",
+                    logarithmic=True,
+                    targets=(Target(turns.loop_lag_quantile(0.99, _PROCESS, STEP), "p99"),),
+                    thresholds=(Threshold(config.LOOP_LAG_SECONDS, RED),),
+                ),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,66 @@
+"""Writes everything under dashboards/ that is generated: `make dashboards`. A test says that what is committed is this.
+
+A producer yields the files of one kind, as paths below dashboards/ and their text; `PRODUCERS` lists them all.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from recallscope.dashboards.board import as_json
+from recallscope.dashboards.boards import BOARDS
+
+__all__ = ["HERE", "PRODUCERS", "Producer", "dashboards", "produced", "write"]
+
+HERE: Final = Path(__file__).parent
+
+Producer = Callable[[], Iterator[tuple[str, str]]]
+
+
+def dashboards() -> Iterator[tuple[str, str]]:
+    """Yield the dashboards as the JSON that Grafana reads."""
+    for board in BOARDS:
+        yield f"grafana/{board.name}.json", as_json(board)
+
+
+def collector() -> Iterator[tuple[str, str]]:
+    """Yield the collector's configuration beside the stack that starts it, as the tree's root has it."""
+    yield "stack/otel-collector.yaml", (HERE.resolve().parent / "otel-collector.yaml").read_text(encoding="utf-8")
+
+
+PRODUCERS: Final[tuple[Producer, ...]] = (dashboards, collector)
+"""Everything that is generated."""
+
+
+def produced() -> Mapping[str, str]:
+    """Return every generated file.
+
+    Raises:
+        ValueError: two producers make the same file.
+    """
+    files: dict[str, str] = {}
+    for producer in PRODUCERS:
+        for path, text in producer():
+            if path in files:
+                raise ValueError(f"{path} is produced twice; rename one of the two in {producer.__name__}")
+            files[path] = text
+    return files
+
+
+def write(folder: Path = HERE) -> list[str]:
+    """Write every generated file below `folder` and return the paths of those that changed."""
+    changed: list[str] = []
+    for path, text in produced().items():
+        file = folder / path
+        if file.is_file() and file.read_text(encoding="utf-8") == text:
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        changed.append(path)
+    return changed
+
+
+if __name__ == "__main__":
+    for changed_path in write():
+        sys.stdout.write(f"dashboards/{changed_path}\n")
