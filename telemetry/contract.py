@@ -22,7 +22,8 @@ SPAN_ATTRIBUTES: Final[dict[str, tuple[str, ...]]] = {
         *(names.RECALL_PHASES, names.RECALL_STRATEGY, names.RECALL_POINTS, names.RECALL_FAST, names.RECALL_SETTLED),
         *(names.RECALL_DELIVERED, names.RECALL_WAITED, names.RECALL_NOTES_DELIVERED, names.RECALL_NOTES_WITHDRAWN),
         *(names.RECALL_SKIPS, names.RECALL_ROLLBACKS, names.RECALL_PARTIAL, names.TURN_SCENARIO),
-        *(names.TURN_DELIVERED, names.ERROR_TYPE),
+        *(names.RECALL_ASKED, names.RECALL_FIRST_WAIT, names.RECALL_ENDED_BY, names.RECALL_FAST_NOTES),
+        *(names.RECALL_SELECTOR_ERROR, names.RECALL_NOT_ASKED, names.TURN_DELIVERED, names.ERROR_TYPE),
     ),
     names.CHAT: (
         *(names.OPERATION_NAME, names.PROVIDER_NAME, names.REQUEST_MODEL, names.REQUEST_STREAM),

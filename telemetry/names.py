@@ -170,14 +170,19 @@ RECALL_FAST: Final = "recallscope.recall.fast.seconds"
 RECALL_SETTLED: Final = "recallscope.recall.settled.seconds"
 RECALL_DELIVERED: Final = "recallscope.recall.delivered.seconds"
 RECALL_WAITED: Final = "recallscope.recall.waited.seconds"
+RECALL_ASKED: Final = "recallscope.recall.asked.seconds"
+RECALL_FIRST_WAIT: Final = "recallscope.recall.wait.initial.seconds"
+RECALL_ENDED_BY: Final = "recallscope.recall.wait.ended_by"
 RECALL_ELAPSED: Final = "recallscope.recall.elapsed.seconds"
 RECALL_NOTES: Final = "recallscope.recall.notes"
+RECALL_FAST_NOTES: Final = "recallscope.recall.fast.notes"
 RECALL_NOTES_DELIVERED: Final = "recallscope.recall.notes.delivered"
 RECALL_NOTES_WITHDRAWN: Final = "recallscope.recall.notes.withdrawn"
 RECALL_SKIPS: Final = "recallscope.recall.skips"
 RECALL_ROLLBACKS: Final = "recallscope.recall.rollbacks"
 RECALL_PARTIAL: Final = "recallscope.recall.partial"
 RECALL_SOURCES: Final = "recallscope.recall.sources"
+RECALL_SELECTOR_ERROR: Final = "recallscope.recall.selector.error"
 RECALL_NOT_ASKED: Final = "recallscope.recall.selector.not_asked"
 RECALL_CATALOG: Final = "recallscope.recall.catalog.notes"
 
@@ -190,6 +195,9 @@ EVENT_SKIPPED: Final = "recallscope.recall.delivery_skipped"
 EVENT_CANCELLED: Final = "recallscope.recall.cancelled"
 
 RECALL_STARTED: Final = counter("recallscope.recall.started", "{recall}", "Recalls begun.", POLICY)
+RECALL_CEILING_IN_FORCE: Final = gauge(
+    "recallscope.recall.ceiling", "s", "The effective ceiling of the last recall, 0 where nothing waits.", POLICY
+)
 RECALL_ACTIVE: Final = up_down("recallscope.recall.active", "{recall}", "Recalls under way.")
 RECALL_WAIT_DURATION: Final = histogram(
     "recallscope.recall.wait.duration",
@@ -328,6 +336,10 @@ CATALOG_SYNC_DURATION: Final = histogram(
 CATALOG_LAST_SYNC: Final = gauge(
     "recallscope.memory.catalog.last_sync.timestamp", "s", "When the catalog last caught up, since 1970.", SCOPE_LABEL
 )
+
+# The process
+
+PROCESS_START: Final = gauge("recallscope.process.start.timestamp", "s", "When the process started, since 1970.")
 
 # Telemetry itself
 

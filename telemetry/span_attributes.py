@@ -18,6 +18,7 @@ from recallscope.runtime.events import (
     RecallRolledBack,
     RecallSettled,
     RecallSkipped,
+    RecallWaited,
     ToolStarted,
     TurnFinished,
     TurnPhase,
@@ -72,6 +73,21 @@ def recall_start(event: RecallBegun) -> Attributes:
         names.RECALL_POLICY: event.policy.value,
         names.RECALL_CEILING: event.ceiling,
     }
+
+
+def recall_on_the_way(event: RecallFastResult | RecallSettled | RecallWaited, begun_at: float) -> Attributes:
+    """Say of a recall what its end does not tell: what a verdict needs when the span's events are missing."""
+    match event:
+        case RecallFastResult():
+            return {names.RECALL_FAST_NOTES: len(event.notes)}
+        case RecallSettled():
+            return _present((names.RECALL_SELECTOR_ERROR, event.error_type), (names.RECALL_NOT_ASKED, event.not_asked))
+        case RecallWaited():
+            return {
+                names.RECALL_ASKED: round(event.at - event.waited - begun_at, 6),
+                names.RECALL_FIRST_WAIT: event.waited,
+                names.RECALL_ENDED_BY: event.ended_by.value,
+            }
 
 
 def recall_end(event: RecallClosed, withdrawn: int) -> Attributes:

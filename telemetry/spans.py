@@ -75,6 +75,7 @@ class _Recall:
     """Which bounded events a recall has had; `withdrawn` counts notes."""
 
     turn: OpId
+    begun_at: float
     seen: dict[object, int] = field(default_factory=dict[object, int])
     withdrawn: int = 0
 
@@ -109,8 +110,8 @@ class SpanObserver:
             TurnFinished: self._turn_finished,
             PostTurnFailed: self._post_turn_failed,
             RecallBegun: self._recall_begun,
-            RecallFastResult: self._once,
-            RecallSettled: self._once,
+            RecallFastResult: self._told,
+            RecallSettled: self._told,
             RecallRolledBack: self._once,
             RecallDelivered: self._delivered,
             RecallSkipped: self._skipped,
@@ -230,12 +231,22 @@ class SpanObserver:
         attributes = say.recall_start(event)
         start_ns = self._anchor.ns(event.at)
         if self._table.open(event.op, names.SEARCH_MEMORY, start_ns, parent=event.parent, attributes=attributes):
-            self._recalls[event.op] = _Recall(event.parent)
+            self._recalls[event.op] = _Recall(event.parent, event.at)
             self._sessions[event.op] = event.session
             self._add(event)
 
     def _once(self, event: Event) -> None:
         self._add_bounded(event, type(event), 1)
+
+    def _told(self, event: RecallFastResult | RecallSettled) -> None:
+        self._note(event)
+        self._once(event)
+
+    def _note(self, event: RecallFastResult | RecallSettled | RecallWaited) -> None:
+        """Keep as attributes what a verdict needs; the first of its kind counts."""
+        recall, opened = self._recalls.get(event.op), self._table.get(event.op)
+        if recall is not None and opened is not None:
+            opened.attributes = say.recall_on_the_way(event, recall.begun_at) | opened.attributes
 
     def _delivered(self, event: RecallDelivered) -> None:
         self._add_bounded(event, type(event), MAX_DELIVERED_EVENTS)
@@ -244,7 +255,10 @@ class SpanObserver:
         self._add_bounded(event, event.point, 1)
 
     def _waited(self, event: RecallWaited) -> None:
-        if event.point is Point.INITIAL and event.waited > event.ceiling + WAIT_TOLERANCE_SECONDS:
+        if event.point is not Point.INITIAL:
+            return
+        self._note(event)
+        if event.waited > event.ceiling + WAIT_TOLERANCE_SECONDS:
             self._mark_turn_of(event, names.KEEP_OVERRUN)
 
     def _withdrawn(self, event: RecallWithdrawn) -> None:
