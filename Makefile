@@ -28,6 +28,7 @@ help:
 	@echo "make bench-search  the search alone, at 1,000, 10,000 and 100,000 notes (NOTES=\"1000 10000\")"
 	@echo "make bench-engines full-text engines side by side (SIZES=\"10000 100000\")"
 	@echo "make corpus        what the search reaches on the labelled corpus; corpus-curve writes it into docs/ranking.md"
+	@echo "make dashboards    write the generated files below dashboards/ anew"
 	@echo "make docs          write the generated parts of docs/*.md anew"
 	@echo "make requirements  write requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)"
 	@echo "make clean         remove .venv and everything else that was made"
@@ -137,6 +138,10 @@ $(UV):
 	@echo "making build/uv"
 	@$(PYTHON) -m venv build/uv
 	@build/uv/bin/python -m pip --quiet --disable-pip-version-check install uv==0.13.9
+
+.PHONY: dashboards
+dashboards: $(PROJECT) $(TEST)
+	@$(BIN)/python -W ignore::DeprecationWarning -m recallscope.dashboards.generate
 
 .PHONY: docs
 docs: $(PROJECT)
