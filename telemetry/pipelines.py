@@ -68,6 +68,7 @@ class TracePipeline:
         self.provider = TracerProvider(
             sampler=_sampler(settings),
             resource=resource,
+            id_generator=settings.ids,
             shutdown_on_exit=False,
             meter_provider=meters or NoOpMeterProvider(),
             span_limits=self._limits,

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from recallscope.runtime.events import PolicyName
 from recallscope.telemetry.environment import choice, number
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.id_generator import IdGenerator
 
 __all__ = ["ExportPlan", "Protocol", "TelemetrySettings", "plan_export"]
 
@@ -36,6 +39,7 @@ class TelemetrySettings:
             `~/.local/state`.
         log_stream: where logs go as JSON lines; None: this leaves logging as it is.
         log_level: the lowest level of `recallscope` loggers that is logged.
+        ids: makes the ids of traces and spans; None: at random.
         environ: the variables that say what is exported and served; the exporters themselves read endpoint and headers
             from the process, as OpenTelemetry prescribes.
     """
@@ -51,6 +55,7 @@ class TelemetrySettings:
     journal_directory: Path | None = None
     log_stream: TextIO | None = None
     log_level: int = logging.INFO
+    ids: "IdGenerator | None" = None
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @property

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from recallscope.runtime.events import Event, OpId, PolicyName, ToolStarted
@@ -348,6 +349,21 @@ def test_the_sdk_tells_of_itself_when_asked(
         _feed(telemetry, golden_turn())
 
     assert "otel.sdk.span.started" in receiver.metrics()
+
+
+def test_ids_can_be_those_of_another_maker(
+    exporting: Callable[[dict[str, str]], dict[str, str]], receiver: OtlpReceiver
+) -> None:
+    """Traces and spans have the ids that the given maker makes, so that a play can be repeated to the id."""
+
+    class Counting(RandomIdGenerator):
+        def generate_trace_id(self) -> int:
+            return 7
+
+    with open_telemetry(_settings(exporting(receiver.environ()), ids=Counting())) as telemetry:
+        _feed(telemetry, golden_turn())
+
+    assert {span.trace_id for span in receiver.spans()} == {f"{7:032x}"}
 
 
 def test_disabling_the_sdk_leaves_the_journal(
