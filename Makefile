@@ -16,12 +16,13 @@ PROJECT := .editable/.installed
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test test-real test-real-prometheus prometheus check bench bench-search bench-engines soak clean requirements
+.PHONY: help demo test test-real test-real-prometheus test-real-collector prometheus otelcol check bench bench-search bench-engines soak clean requirements
 
 help:
 	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
 	@echo "make test          all tests that need Python only"
-	@echo "make test-real     tests on real outside programs and package registries"
+	@echo "make test-real     tests on real outside programs and package registries (-prometheus, -collector: these alone)"
+	@echo "make otelcol       the OpenTelemetry Collector of these tests, in build/otelcol (needs Go)"
 	@echo "make soak          memory under change by two processes, for SECONDS=600 (SEED=1 makes the same changes again)"
 	@echo "make check         ruff, mypy, pyright and the import contracts"
 	@echo "make bench         the benchmarks, as ratios within one run (a quarter of an hour)"
@@ -39,16 +40,30 @@ demo: $(PROJECT)
 test: $(PROJECT) $(TEST)
 	@$(BIN)/pytest -q -m "not real"
 
-test-real: $(PROJECT) $(TEST) prometheus
+test-real: $(PROJECT) $(TEST) prometheus otelcol
 	@$(BIN)/pytest -q -m real
 
 test-real-prometheus: $(PROJECT) $(TEST) prometheus
 	@$(BIN)/pytest -q -m real tests/real/test_prometheus.py
 
+test-real-collector: $(PROJECT) $(TEST) prometheus otelcol
+	@$(BIN)/pytest -q -m real tests/real/test_collector*.py
+
 prometheus:
 	@command -v prometheus >/dev/null || { echo "installing prometheus" && apt-get update -qq && \
 	  apt-get install -qq -y --no-install-recommends prometheus >/dev/null; } || { \
 	  echo "The tests need the program prometheus on the path; install it, then type make $(MAKECMDGOALS)." >&2; exit 1; }
+
+OTELCOL := build/otelcol/otelcol
+otelcol: $(OTELCOL)
+
+$(OTELCOL): tests/otelcol/go.mod tests/otelcol/go.sum tests/otelcol/main.go
+	@command -v go >/dev/null || { echo "The tests need an OpenTelemetry Collector, which is built with Go 1.25 or newer:" \
+	  "install Go, then type make $(MAKECMDGOALS)." >&2; exit 1; }
+	@echo "building the collector of the tests (minutes the first time, kept in build/otelcol)"
+	@mkdir -p $(@D)
+	@cd tests/otelcol && CGO_ENABLED=0 GOTOOLCHAIN=local timeout 1800 \
+	  go build -mod=readonly -buildvcs=false -trimpath -ldflags="-s -w" -o ../../$@ .
 
 corpus: $(PROJECT)
 	@$(BIN)/python tests/corpus/table.py
