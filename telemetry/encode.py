@@ -1,8 +1,9 @@
 """Events as JSON objects: the lines of the journal and of `run --json`.
 
 `{"v": 1, "event": "RecallBegun", "wall": …, "at": …, "op": …, "parent": …, "session": …, "turn": …, …}`: the fields
-of the event follow under their own names. Values are enums' strings, numbers, lists; phases are an object. Readers
-ignore keys that they do not know; a change that would mislead an old reader raises `v`.
+of the event follow under their own names. Values are enums' strings, numbers, lists; phases are an object. A turn's
+start names the `trace` that the turn is drawn in. Readers ignore keys that they do not know; a change that would
+mislead an old reader raises `v`.
 """
 
 import json
@@ -66,10 +67,14 @@ _NOWHERE = _Place()
 
 
 class Encoder:
-    """Encodes a stream of events, in order: it learns from them which operation belongs to which session and turn."""
+    """Encodes a stream of events, in order: it learns from them which operation belongs to which session and turn.
 
-    def __init__(self, anchor: Anchor) -> None:
+    `trace_id` tells the trace of a turn's operation (32 hexadecimal digits), None without one.
+    """
+
+    def __init__(self, anchor: Anchor, *, trace_id: Callable[[OpId], str | None] = lambda _: None) -> None:
         self._anchor = anchor
+        self._trace_id = trace_id
         self._places: dict[OpId, _Place] = {}
         self._kinds: dict[type[Event], _Kind] = {}
 
@@ -92,7 +97,9 @@ class Encoder:
             "turn": place.turn,
         }
         line.update(zip(kind.fields, kind.values(event), strict=True))
-        if isinstance(event, TurnFinished):
+        if isinstance(event, TurnStarted):
+            line["trace"] = self._trace_id(event.op)
+        elif isinstance(event, TurnFinished):
             line["phases"] = {phase.value: seconds for phase, seconds in event.phases}
         try:
             return orjson.dumps(line)

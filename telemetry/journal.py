@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from recallscope.runtime.events import Event
+from recallscope.runtime.events import Event, OpId
 from recallscope.telemetry import names
 from recallscope.telemetry.anchor import Anchor
 from recallscope.telemetry.encode import Encoder
@@ -37,6 +37,7 @@ class Journal:
     Args:
         directory: where the files stand; made when the first event comes.
         anchor: ties event times to the wall until a `ProcessStarted` event states its own.
+        trace_id: tells the trace of a turn's operation; asked from the journal's thread.
         capacity: how many events may wait; a further one is dropped and counted.
         file_bytes: at which size a file is closed and the next one begun.
         total_bytes: how much all files together may hold; the oldest are removed.
@@ -51,6 +52,7 @@ class Journal:
         directory: Path,
         *,
         anchor: Anchor | None = None,
+        trace_id: Callable[[OpId], str | None] = lambda _: None,
         capacity: int = CAPACITY,
         file_bytes: int = FILE_BYTES,
         total_bytes: int = TOTAL_BYTES,
@@ -58,7 +60,7 @@ class Journal:
         write: Callable[[BinaryIO, bytes], int] = lambda file, block: file.write(block),
     ) -> None:
         self._directory = directory
-        self._encoder = Encoder(anchor or Anchor.now())
+        self._encoder = Encoder(anchor or Anchor.now(), trace_id=trace_id)
         self._capacity = capacity
         self._file_bytes = file_bytes
         self._total_bytes = total_bytes

@@ -87,7 +87,7 @@ class Telemetry:
             stack.enter_context(_logging_to(handler, settings.log_level))
         stack.callback(self._tell_losses)
         if settings.journal:
-            journal = self.journal = Journal(settings.journal_folder, anchor=self._anchor)
+            journal = self.journal = Journal(settings.journal_folder, anchor=self._anchor, trace_id=self.trace_id)
             self._flows.append(lambda: (journal.flow(),))
             stack.callback(journal.close, JOURNAL_CLOSING_SECONDS)
         if not settings.disabled:
@@ -98,6 +98,10 @@ class Telemetry:
     def trace_headers(self, op: OpId) -> Mapping[str, str]:
         """Return the W3C headers that tell others of the span of `op`; empty if there is none."""
         return self._spans.trace_headers(op) if self._spans is not None else {}
+
+    def trace_id(self, op: OpId) -> str | None:
+        """Return the id of the trace that `op` is drawn in, 32 hexadecimal digits; None if there is none."""
+        return self._spans.trace_id(op) if self._spans is not None else None
 
     def watch_observers(self, states: Callable[[], Iterable[ObserverState]]) -> None:
         """Show the failures that `states` tells as `recallscope.telemetry.observer.failures`."""

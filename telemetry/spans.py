@@ -151,6 +151,11 @@ class SpanObserver:
         flags = int(context.trace_flags) & 0xFF
         return {"traceparent": f"00-{context.trace_id:032x}-{context.span_id:016x}-{flags:02x}"}
 
+    def trace_id(self, op: OpId) -> str | None:
+        """Return the id of the trace of `op`, 32 hexadecimal digits; any thread may ask."""
+        context = self._table.span_context(op)
+        return f"{context.trace_id:032x}" if context is not None and context.is_valid else None
+
     def context_of(self, op: OpId) -> Context:
         """Return a context that holds the span of `op`, also shortly after it ended."""
         return self._table.context(op)

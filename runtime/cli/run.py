@@ -17,7 +17,7 @@ from recallscope.runtime.cli.output import READER_LEFT, StdoutError, complain, d
 from recallscope.runtime.cli.recall_line import recall_line
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Settings
-from recallscope.runtime.events import Cause, Event, RecallClosed, TurnOutcome, TurnStarted
+from recallscope.runtime.events import Cause, Event, OpId, RecallClosed, TurnOutcome, TurnStarted
 from recallscope.runtime.lab.demo import DEMO_PROMPT, open_demo
 from recallscope.runtime.terms import PolicyName
 from recallscope.telemetry.anchor import Anchor
@@ -118,9 +118,9 @@ class _Told:
 
     name = "command line"
 
-    def __init__(self, output: _Output, *, as_json: bool) -> None:
+    def __init__(self, output: _Output, *, as_json: bool, trace_id: Callable[[OpId], str | None]) -> None:
         self._output = output
-        self._encoder = Encoder(Anchor.now()) if as_json else None
+        self._encoder = Encoder(Anchor.now(), trace_id=trace_id) if as_json else None
 
     def __call__(self, event: Event, /) -> None:
         """Print a line of the journal."""
@@ -142,9 +142,9 @@ class _Told:
 
 async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) -> int:
     output = _Output()
-    told = _Told(output, as_json=as_json)
     facts = _Facts()
     with open_telemetry(telemetry_settings(settings, FRONT_END, serves_metrics=False, journal=journal)) as telemetry:
+        told = _Told(output, as_json=as_json, trace_id=telemetry.trace_id)
         observers = observers_of(telemetry, FRONT_END, (facts, told))
         async with open_agent(settings, telemetry.trace_headers, observers) as (agent, memory), _running(telemetry.run):
             if memory is not None:

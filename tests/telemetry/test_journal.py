@@ -53,6 +53,14 @@ def test_a_line_says_what_when_and_where() -> None:
     }
 
 
+def test_a_turns_start_names_its_trace() -> None:
+    """The line of a turn's start, and no other, says in which trace the turn is drawn."""
+    encoder = Encoder(ANCHOR, trace_id=lambda op: f"trace of {op}")
+    lines = [json.loads(encoder(event)) for event in golden_turn()]
+
+    assert {line["event"]: line["trace"] for line in lines if "trace" in line} == {"TurnStarted": "trace of s-1-turn"}
+
+
 def test_work_below_a_turn_knows_its_session_and_turn() -> None:
     """Sends, tools, the selector and their finishes inherit the place of what is above them."""
     encoder = Encoder(ANCHOR)
