@@ -25,6 +25,9 @@ COMMANDS = {
         "recallscope.runtime.cli.compare:compare", "Play every scenario under every recall policy and print the table."
     ),
     "run": LazyCommand("recallscope.runtime.cli.run:run", "Run one turn; say what memory did."),
+    "load": LazyCommand(
+        "recallscope.runtime.cli.load:load", "Play scripted traffic, endless if wanted, and serve its metrics."
+    ),
     "recall": LazyCommand("recallscope.runtime.cli.recall:recall", "Say which notes a query recalls, and which not."),
     "memory": LazyCommand(
         "recallscope.runtime.cli.memory.group:memory",

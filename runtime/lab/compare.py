@@ -4,44 +4,21 @@ The scripted model server runs in its own process, every turn has a fresh sessio
 the engine knows inside: the figures are the difference of two scrapes.
 """
 
-import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from recallscope.runtime.agent.host import Agent, RecallSettings
-from recallscope.runtime.agent.ready import ready_for_turns
-from recallscope.runtime.agent.send import SendSettings
-from recallscope.runtime.agent.session import Session
-from recallscope.runtime.agent.tools.registry import Toolbox
-from recallscope.runtime.agent.turn_state import TurnRequest, TurnResult
 from recallscope.runtime.errors import LabError
 from recallscope.runtime.lab.comparison import Comparison, compare_figures
 from recallscope.runtime.lab.expectations import POLICIES, scripted
-from recallscope.runtime.lab.scenarios import (
-    MAIN_MODEL,
-    SCENARIOS,
-    SMALL_MODEL,
-    Play,
-    build_script,
-    job_tool,
-    preparation,
-    write_sample_notes,
-)
-from recallscope.runtime.memory.memory import Memory, open_memory
-from recallscope.runtime.memory.scopes import MemoryRoots
-from recallscope.runtime.messages import TextPart, UserMessage
-from recallscope.runtime.model.openai_compat import OpenAICompatModel
-from recallscope.runtime.model.seam import Model, ModelRequest
+from recallscope.runtime.lab.scenarios import SCENARIOS, Play, build_script, preparation
+from recallscope.runtime.lab.stage import converse, open_stage
 from recallscope.runtime.observe import Observers
-from recallscope.runtime.recall.fence import EXPLANATION
 from recallscope.runtime.recall.policy import DEFAULT_CEILING, Arm, PolicySplit
 from recallscope.runtime.terms import PolicyName, Scenario, TurnOutcome
-from recallscope.runtime.testing.process import start_process
 from recallscope.telemetry.queries import TABLE_SCENARIOS
 from recallscope.telemetry.read.figures import Figures, ReadError, Row
 from recallscope.telemetry.read.scrape import scrape
@@ -111,9 +88,14 @@ async def play(
             "this process serves no /metrics, and the table is drawn from there: unset OTEL_SDK_DISABLED, and set "
             "OTEL_EXPORTER_PROMETHEUS_PORT to a free port or to 0"
         )
+    script = build_script([SCENARIOS[scenario] for scenario in plan.scenarios])
+    recall = RecallSettings(split=PolicySplit(()), ceiling=plan.ceiling)
     readings: list[Comparison] = []
     try:
-        async with _stage(plan, telemetry, observers) as agent, anyio.create_task_group() as tasks:
+        async with (
+            open_stage(script, telemetry, observers, name=AGENT, recall=recall) as agent,
+            anyio.create_task_group() as tasks,
+        ):
             tasks.start_soon(telemetry.run, name="telemetry")
             readings.append(await _read(plan, agent, url, progress, reading=1))
             while readings[-1].void and len(readings) < READINGS:
@@ -126,57 +108,6 @@ async def play(
             raise
         raise next(_leaves(ours)) from None
     return readings[-1]
-
-
-@asynccontextmanager
-async def _stage(plan: Plan, telemetry: Telemetry, observers: Observers) -> AsyncGenerator[Agent]:
-    """Set up notes, model server, models and agent, all of them used once, so that the first turn finds them ready."""
-    async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recallscope-compare-")))
-        write_sample_notes(folder / "notes")
-        plays = [SCENARIOS[scenario] for scenario in plan.scenarios]
-        try:
-            url = await stack.enter_async_context(start_process(build_script(plays)))
-        except OSError as error:
-            raise LabError(f"the scripted model server did not start: {error}") from error
-        main, small = [
-            await stack.enter_async_context(
-                OpenAICompatModel(name=name, base_url=url, provider="scripted", trace_headers=telemetry.trace_headers)
-            )
-            for name in (MAIN_MODEL, SMALL_MODEL)
-        ]
-        roots = MemoryRoots(project=folder / "notes", base=folder)
-        memory = await stack.enter_async_context(
-            open_memory(roots, observers=observers, catalog_path=folder / "catalog.sqlite3", read_only=True)
-        )
-        await memory.wait_synced()
-        await _use_once(main, small, memory, observers)
-        stack.enter_context(ready_for_turns())
-        toolbox = Toolbox([job_tool()])
-        yield Agent(
-            name=AGENT,
-            model=main,
-            selector_model=small,
-            memory=memory,
-            recall=RecallSettings(split=PolicySplit(()), ceiling=plan.ceiling),
-            observers=observers,
-            toolbox=toolbox,
-            settings=SendSettings(system=EXPLANATION, tools=toolbox.specs),
-        )
-
-
-async def _use_once(main: Model, small: Model, memory: Memory, observers: Observers) -> None:
-    """Import what is imported on first use, and connect; no turn, so nothing of it is in the figures."""
-
-    def request() -> ModelRequest:
-        return ModelRequest(op=observers.new_op(), system=None, messages=(UserMessage((TextPart("Hello."),)),))
-
-    async with aclosing(main.stream(request())) as chunks:
-        async for _ in chunks:
-            pass
-    await small.complete(request())
-    found = await memory.search("staging database port", exclude=frozenset(), recent_tools=())
-    await memory.stale(await memory.load([hit.note for hit in found.fast]))
 
 
 async def _read(
@@ -222,26 +153,10 @@ async def _turn(agent: Agent, policy: PolicyName, play: Play) -> None:
         recall=replace(agent.recall, split=PolicySplit((Arm(policy, 1),))),
         reminders=(preparation(play.preparation),) if play.preparation else (),
     ).open_session()
-    try:
-        result = await _prompts(session, play)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await session.close()
+    result = (await converse(session, play.prompt, second=play.second))[-1]
     if result.outcome is not TurnOutcome.END_TURN:
         problem = f": {result.error}" if result.error else ""
         raise LabError(f"a turn of {play.scenario} under {policy} ended as {result.outcome}{problem}")
-
-
-async def _prompts(session: Session, play: Play) -> TurnResult:
-    """Say what the person says and return how the last turn ended."""
-    if play.second is None:
-        return await session.prompt(TurnRequest(text=play.prompt))
-    results: list[TurnResult] = []
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(session.prompt, TurnRequest(text=play.prompt))
-        await anyio.sleep(play.second.after)
-        results.append(await session.prompt(TurnRequest(text=play.second.text)))
-    return results[0]
 
 
 async def _scrape(url: str) -> Figures:

@@ -27,9 +27,13 @@ __all__ = [
     "SMALL_MODEL",
     "Play",
     "SecondPrompt",
+    "answer_step",
     "build_script",
     "job_tool",
     "preparation",
+    "script_part",
+    "script_parts",
+    "tool_step",
     "write_sample_notes",
 ]
 
@@ -139,14 +143,14 @@ SCENARIOS: Mapping[Scenario, Play] = {play.scenario: play for play in _PLAYS}
 """How each row of the table is played, in the table's order."""
 
 
-def build_script(plays: Sequence[Play] = _PLAYS) -> Script:
-    """Return the script that answers all of `plays`, told apart by their prompts, and any other prompt as a demo."""
+def build_script(plays: Sequence[Play] = _PLAYS, parts: Sequence[Part] = ()) -> Script:
+    """Return the script that answers `plays` and `parts`, told apart by their prompts, and any other as a demo."""
     return Script(
         purposes={
-            "main": Steps((_answer(DEMO_ANSWER, DEMO_ANSWER_SECONDS),)),
+            "main": Steps((answer_step(DEMO_ANSWER, DEMO_ANSWER_SECONDS),)),
             "memory_selection": Steps((Step(delay=DEMO_SELECTOR_SECONDS, select=Select(also_first=1)),)),
         },
-        scenarios=tuple(part for play in plays for part in _parts(play)),
+        scenarios=(*(part for play in plays for part in script_parts(play)), *parts),
         models=(MAIN_MODEL, SMALL_MODEL),
     )
 
@@ -189,26 +193,34 @@ def write_sample_notes(folder: Path) -> None:
         copytree(notes, folder, dirs_exist_ok=True)
 
 
-def _parts(play: Play) -> list[Part]:
-    main = [_answer(play.says, play.answer)]
+def script_parts(play: Play) -> tuple[Part, ...]:
+    """Return what the script says of one play: of its prompt, and of the second one if there is one."""
+    main = [answer_step(play.says, play.answer)]
     if play.tool is not None:
-        call = ScriptedToolCall(name=JOB, arguments=f'{{"seconds": {play.tool}}}')
-        main.insert(0, Step(tool_calls=(call,)))
+        main.insert(0, tool_step(play.tool))
     selection = Step(delay=play.selector, select=Select(contains=play.notes))
-    parts = [_part(str(play.scenario), play.prompt, tuple(main), selection)]
-    if play.second is not None:
-        answer = _answer("You are welcome.", SECOND_ANSWER_SECONDS, chunks=10)
-        parts.append(_part(f"{play.scenario}: second prompt", play.second.text, (answer,), Step(select=Select())))
-    return parts
+    first = script_part(str(play.scenario), play.prompt, tuple(main), selection)
+    if play.second is None:
+        return (first,)
+    answer = answer_step("You are welcome.", SECOND_ANSWER_SECONDS, chunks=10)
+    name = f"{play.scenario}: second prompt"
+    return first, script_part(name, play.second.text, (answer,), Step(select=Select()))
 
 
-def _part(name: str, text: str, main: tuple[Step, ...], selection: Step) -> Part:
+def script_part(name: str, text: str, main: tuple[Step, ...], selection: Step) -> Part:
+    """Return what is answered where `text` stands in the prompt: `main`, send by send, and the `selection` of notes."""
     return Part(name=name, text=text, purposes={"main": Steps(main), "memory_selection": Steps((selection,))})
 
 
-def _answer(text: str, seconds: float, *, chunks: int | None = None) -> Step:
+def answer_step(text: str, seconds: float, *, chunks: int | None = None) -> Step:
+    """Return an answer of `text` that streams for `seconds`, in chunks of 20 ms unless their number is given."""
     number = chunks or max(1, round(seconds / CHUNK_SECONDS))
     return Step(answer=text, chunks=number, chunk_delay=seconds / number)
+
+
+def tool_step(seconds: float) -> Step:
+    """Return a call of the job tool that takes `seconds`."""
+    return Step(tool_calls=(ScriptedToolCall(name=JOB, arguments=f'{{"seconds": {seconds}}}'),))
 
 
 def _seconds(seconds: float) -> str:
