@@ -43,7 +43,7 @@ class PanelRead:
 
     @property
     def name(self) -> str:
-        """Names the panel among all dashboards: `turns / Turn duration #8`."""
+        """Name the panel among all dashboards: `turns / Turn duration #8`."""
         return f"{self.dashboard} / {self.title} #{self.json['id']}"
 
 
