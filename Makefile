@@ -58,7 +58,7 @@ OTELCOL := build/otelcol/otelcol
 otelcol: $(OTELCOL)
 
 $(OTELCOL): tests/otelcol/go.mod tests/otelcol/go.sum tests/otelcol/main.go
-	@command -v go >/dev/null || { echo "The tests need an OpenTelemetry Collector, which is built with Go 1.25 or newer:" \
+	@command -v go >/dev/null || { echo "The tests need an OpenTelemetry Collector, which is built with Go 1.26 or newer:" \
 	  "install Go, then type make $(MAKECMDGOALS)." >&2; exit 1; }
 	@echo "building the collector of the tests (minutes the first time, kept in build/otelcol)"
 	@mkdir -p $(@D)
