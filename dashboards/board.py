@@ -23,7 +23,7 @@ from grafana_foundation_sdk.models.tempo import SearchTableType
 from recallscope.dashboards import config
 from recallscope.dashboards.panels import Bars, Heat, Link, Matrix, Number, Panel, Rows, Traces
 from recallscope.telemetry import names
-from recallscope.telemetry.queries import selector, turns
+from recallscope.telemetry.queries import collector, selector, turns
 
 __all__ = ["Board", "Row", "as_json", "assemble"]
 
@@ -51,6 +51,7 @@ class Board:
     by_agent: bool = False
     by_policy: bool = False
     with_traces: bool = False
+    with_collector: bool = False
 
 
 def assemble(board: Board) -> models.Dashboard:
@@ -81,6 +82,8 @@ def _variables(
         yield _several(names.AGENT, "Agent", turns.turn_series(selector.variables()))
     if board.by_policy:
         yield _several(names.POLICY, "Policy", turns.turn_series(selector.variables()))
+    if board.with_collector:
+        yield _queried(selector.COLLECTOR, "Collector", collector.up_series(), selector.JOB)
     runbooks = builders.TextBoxVariable(config.RUNBOOKS_VARIABLE).label("Runbooks").default_value(config.RUNBOOKS)
     runbooks.description("Where runbooks.md can be read; its links are made from this address.")
     yield runbooks.hide(models.VariableHide.HIDE_VARIABLE)
@@ -103,8 +106,8 @@ def _several(name: str, label: str, series: str) -> builders.QueryVariable:
     )
 
 
-def _queried(name: str, label: str, series: str) -> builders.QueryVariable:
-    query = selector.label_values(series, name)
+def _queried(name: str, label: str, series: str, wanted: str = "") -> builders.QueryVariable:
+    query = selector.label_values(series, wanted or name)
     variable = builders.QueryVariable(name).label(label).datasource(_source(PROMETHEUS, config.DATASOURCE))
     variable.query({"query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery", "qryType": 1})
     variable.definition(query).sort(models.VariableSort.ALPHABETICAL_ASC)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from recallscope.dashboards.alerting.config import Config
+from recallscope.dashboards.alerting.files import rule_files
 from recallscope.dashboards.board import as_json
 from recallscope.dashboards.boards import BOARDS
 
-__all__ = ["HERE", "PRODUCERS", "Producer", "dashboards", "produced", "write"]
+__all__ = ["HERE", "PRODUCERS", "Producer", "dashboards", "produced", "rules", "write"]
 
 HERE: Final = Path(__file__).parent
 
@@ -29,7 +31,12 @@ def collector() -> Iterator[tuple[str, str]]:
     yield "stack/otel-collector.yaml", (HERE.resolve().parent / "otel-collector.yaml").read_text(encoding="utf-8")
 
 
-PRODUCERS: Final[tuple[Producer, ...]] = (dashboards, collector)
+def rules() -> Iterator[tuple[str, str]]:
+    """Yield the recording rules and alerts as the files that a Prometheus loads."""
+    yield from ((f"rules/{name}", text) for name, text in rule_files(Config()).items())
+
+
+PRODUCERS: Final[tuple[Producer, ...]] = (dashboards, collector, rules)
 """Everything that is generated."""
 
 

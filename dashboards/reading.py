@@ -70,10 +70,16 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: values[match["braced"] or match["bare"]], text)
 
 
-def everything(job: str, *, step: str, window: str) -> dict[str, str]:
-    """Return values for all variables that choose all of a job's series."""
+def everything(job: str, *, step: str, window: str, collector: str = "otelcol") -> dict[str, str]:
+    """Return values for all variables that choose all series of a job, and of the collector's."""
     several = dict.fromkeys(("instance", "agent", "policy"), ".*")
-    return {"job": job, STEP.removeprefix("$"): step, WHOLE.removeprefix("$"): window, **several}
+    return {
+        "job": job,
+        "collector": collector,
+        STEP.removeprefix("$"): step,
+        WHOLE.removeprefix("$"): window,
+        **several,
+    }
 
 
 def _dashboard(path: Path) -> Dashboard:

@@ -5,18 +5,22 @@ from typing import Final
 from recallscope.dashboards import config
 from recallscope.dashboards.board import Board, Row
 from recallscope.dashboards.panels import ORANGE, RED, TEXT, Lines, Number, Stacked, Target, Threshold
-from recallscope.telemetry.queries import health, service_levels, turns
+from recallscope.telemetry.queries import collector, health, service_levels, turns
+from recallscope.telemetry.queries import selector as select
 from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
 
 __all__ = ["HEALTH"]
 
 _PROCESS: Final = variables()
+_COLLECTOR: Final = select.collector()
+_SPANS: Final = "suffix:spans/min"
 _LOSS: Final = (Threshold(0.0001, ORANGE), Threshold(config.TELEMETRY_LOSS, RED))
 
 HEALTH: Final = Board(
     name="telemetry-health",
     title="Recallscope / Telemetry health",
     description="Can the other dashboards be believed? What was lost on the way, in the process and in the collector.",
+    with_collector=True,
     rows=(
         Row(
             "The process",
@@ -95,6 +99,71 @@ HEALTH: Final = Board(
                     logarithmic=True,
                     targets=(Target(turns.loop_lag_quantile(0.99, _PROCESS, STEP), "p99"),),
                     thresholds=(Threshold(config.LOOP_LAG_SECONDS, RED),),
+                ),
+            ),
+        ),
+        Row(
+            "The collector",
+            (
+                Lines(
+                    title="Queue",
+                    description="The share of each exporter's queue that is full. Near 0 is healthy; a rise says that "
+                    "the store of traces is slow or away; at 1 what comes is lost.",
+                    unit="percentunit",
+                    wide=8,
+                    most=1,
+                    targets=(Target(collector.queue_used(_COLLECTOR), "{{exporter}}"),),
+                    thresholds=(Threshold(0.5, ORANGE), Threshold(0.9, RED)),
+                ),
+                Lines(
+                    title="Spans in and out",
+                    description="Spans a minute that it took, and that it passed on. It keeps all slow, failed and "
+                    "missed turns and a share of the rest, so less goes out than comes in.",
+                    unit=_SPANS,
+                    wide=8,
+                    targets=(
+                        Target(collector.received(_COLLECTOR, STEP), "in"),
+                        Target(collector.sent(_COLLECTOR, STEP), "out to {{exporter}}"),
+                    ),
+                ),
+                Stacked(
+                    title="Traces by decision",
+                    description="Traces a minute that the tail sampler kept (true) or let go (false). Marked turns are "
+                    "always kept.",
+                    unit="suffix:traces/min",
+                    wide=8,
+                    targets=(Target(collector.decided(_COLLECTOR, STEP), "kept: {{sampled}}"),),
+                ),
+                Stacked(
+                    title="Lost in the collector",
+                    description="What was lost for good, a minute: spans that found the queue full, spans that a store "
+                    "refused, points that a Prometheus refused. Nothing here is what should be seen: the counters are "
+                    "made by the first failure.",
+                    unit="suffix:items/min",
+                    wide=8,
+                    targets=(
+                        Target(collector.queue_overflowed(_COLLECTOR, STEP), "queue full: {{exporter}}"),
+                        Target(collector.stores_refused(_COLLECTOR, STEP), "spans refused: {{exporter}}"),
+                        Target(collector.points_refused(_COLLECTOR, STEP), "points refused: {{exporter}}"),
+                    ),
+                ),
+                Lines(
+                    title="Refused on arrival",
+                    description="Spans a minute that it did not take since it was out of memory. Their senders try "
+                    "again, and drop what does not fit into their own queues.",
+                    unit=_SPANS,
+                    wide=8,
+                    targets=(Target(collector.refused(_COLLECTOR, STEP), "refused"),),
+                    thresholds=(Threshold(1, RED),),
+                ),
+                Lines(
+                    title="Traces dropped undecided",
+                    description="Traces a minute that left the sampler's memory before it had decided: more at a time "
+                    "than it may hold. They are lost whatever they were.",
+                    unit="suffix:traces/min",
+                    wide=8,
+                    targets=(Target(collector.dropped_too_early(_COLLECTOR, STEP), "dropped"),),
+                    thresholds=(Threshold(1, RED),),
                 ),
             ),
         ),

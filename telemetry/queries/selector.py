@@ -3,11 +3,14 @@
 import re
 from typing import Final
 
-__all__ = ["INSTANCE", "JOB", "STEP", "WHOLE", "is_range", "job", "label_values", "variables"]
+__all__ = ["COLLECTOR", "INSTANCE", "JOB", "STEP", "WHOLE", "collector", "is_range", "job", "label_values", "variables"]
 
 JOB: Final = "job"
 INSTANCE: Final = "instance"
 """The two labels that a Prometheus gives to every series: which path it came on, and which process it is of."""
+
+COLLECTOR: Final = "collector"
+"""Grafana's variable for the job of the collector's own metrics."""
 
 STEP: Final = "$__rate_interval"
 WHOLE: Final = "$__range"
@@ -31,6 +34,11 @@ def variables(*labels: str) -> str:
     """Return the selector that Grafana's variables fill: one job, any of the instances and of each of `labels`."""
     several = [f'{label}=~"${label}"' for label in (INSTANCE, *labels)]
     return ", ".join([f'{JOB}="${JOB}"', *several])
+
+
+def collector() -> str:
+    """Return the selector of the collectors that Grafana's variable chooses."""
+    return f'{JOB}="${COLLECTOR}"'
 
 
 def label_values(series: str, label: str) -> str:

@@ -127,7 +127,7 @@ def test_every_series_is_of_one_job_and_the_chosen_instances(dashboards: tuple[D
         (panel.name, braces)
         for panel, query in _queries(dashboards, "prometheus")
         for braces in re.findall(r"\{([^}]*)\}", query.text)
-        if not braces.startswith('job="$job", instance=~"$instance"')
+        if not braces.startswith(('job="$job", instance=~"$instance"', 'job="$collector"'))
     ]
 
     assert wrong == []

@@ -1,0 +1,1 @@
+"""Recording rules and alerts as data; `files` writes the rule files that stand beside this module."""
