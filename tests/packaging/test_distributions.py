@@ -48,7 +48,7 @@ def test_the_sdist_holds_what_a_rebuild_and_its_tests_need(built: Built) -> None
         members = archive.getmembers()
     inside = {member.name.partition("/")[2] for member in members}
     around = {"pyproject.toml", "hatch_build.py", "Makefile", "README.md", "LICENSE", "CHANGELOG.md"}
-    around |= {"otel-collector.yaml", "CONTRIBUTING.md", ".ci/run"}
+    around |= {"otel-collector.yaml", "otel-collector-fleet.yaml", "CONTRIBUTING.md", ".ci/run"}
     around |= {f"requirements/{name}.txt" for name in ("run", "test", "check")}
 
     assert {file for package in (*PACKAGES, "tests") for file in _sources(package)} - inside == set()
