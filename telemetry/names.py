@@ -358,6 +358,9 @@ LOST_TOO_MANY_OPEN: Final = "too_many_open"
 LOOP_LAG: Final = histogram(
     "recallscope.loop.lag", "The longest that ready work was held up by the event loop, per 100 ms.", buckets=BUCKETS_R
 )
+DOCTOR_SPAN: Final = "recallscope.doctor"
+"""What `recallscope doctor` sends to find out whether an endpoint takes spans; it is below no turn."""
+
 TELEMETRY_DROPPED: Final = counter(
     "recallscope.telemetry.dropped", "{item}", "Spans, metric points, log records, journal lines lost.", SIGNAL, REASON
 )

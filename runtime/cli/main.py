@@ -36,6 +36,9 @@ COMMANDS = {
     "model-server": LazyCommand(
         "recallscope.runtime.cli.model_server:model_server", "Serve the scripted model server on loopback."
     ),
+    "doctor": LazyCommand(
+        "recallscope.runtime.cli.doctor.command:doctor", "Check models, memory, telemetry, clocks and settings."
+    ),
     "config": LazyCommand(
         "recallscope.runtime.cli.config:config", "Print the configuration in force and where each value came from."
     ),

@@ -1,6 +1,7 @@
 """Reads the figures of the comparison table from a process's own `/metrics`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from http.client import HTTPException
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -10,7 +11,7 @@ from prometheus_client.openmetrics import parser
 from recallscope.telemetry import names
 from recallscope.telemetry.read.figures import Figures, ReadError, collect_buckets, collect_turns, collect_waits
 
-__all__ = ["figures_of", "scrape"]
+__all__ = ["figures_of", "scrape", "scrape_families"]
 
 ACCEPT = "application/openmetrics-text; version=1.0.0"
 TIMEOUT_SECONDS = 10.0
@@ -26,15 +27,24 @@ def scrape(url: str) -> Figures:
     Raises:
         ReadError: nobody answers, the answer is an error, or it is no OpenMetrics text.
     """
+    return _figures(scrape_families(url))
+
+
+def scrape_families(url: str) -> tuple[Metric, ...]:
+    """Fetch `url` (blocking, at most 10 s of silence) as OpenMetrics and return its metrics.
+
+    Raises:
+        ReadError: nobody answers, the answer is an error, or it is no OpenMetrics text.
+    """
     request = Request(url, headers={"Accept": ACCEPT})  # noqa: S310 - `/metrics` of this process, or what a test serves
     try:
         with urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310 - as above
-            text = response.read(MAX_BYTES).decode()
-    except (URLError, OSError) as error:
+            body = response.read(MAX_BYTES)
+    except (URLError, OSError, HTTPException) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise ReadError(f"{url} could not be scraped: {reason}") from error
     try:
-        return figures_of(text)
+        return _families(body.decode())
     except ValueError as error:
         raise ReadError(f"{url} does not answer in OpenMetrics: {error}") from error
 
@@ -45,9 +55,14 @@ def figures_of(text: str) -> Figures:
     Raises:
         ValueError: `text` is not OpenMetrics.
     """
+    return _figures(_families(text))
+
+
+def _figures(families: Iterable[Metric]) -> Figures:
     samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
-    for name, labels, value in _samples(text):
-        samples.setdefault(name, []).append((labels, value))
+    for family in families:
+        for sample in family.samples:
+            samples.setdefault(sample.name, []).append((sample.labels, float(sample.value)))
     return Figures(
         turns=collect_turns(samples.get(names.RECALL_TURNS.prometheus, ())),
         waits=collect_waits(samples.get(_WAIT_BUCKET, ())),
@@ -55,9 +70,7 @@ def figures_of(text: str) -> Figures:
     )
 
 
-def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
+def _families(text: str) -> tuple[Metric, ...]:
     # The library's parser has no types.
     parse: Callable[[str], Iterable[Metric]] = getattr(parser, "text_string_to_metric_families")  # noqa: B009 - by name it is partly unknown
-    for family in parse(text):
-        for sample in family.samples:
-            yield sample.name, sample.labels, float(sample.value)
+    return tuple(parse(text))

@@ -1,0 +1,127 @@
+"""Whether telemetry leaves the process: the journal's folder, `/metrics`, the OTLP endpoints."""
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+
+from recallscope.runtime import __version__
+from recallscope.runtime.cli.doctor.finding import Finding, failed, fine, not_applicable, warning
+from recallscope.runtime.config import Metrics, Settings
+from recallscope.runtime.config.masking import mask_text
+from recallscope.telemetry.probe import Probe, probe_exports
+from recallscope.telemetry.read.figures import ReadError
+from recallscope.telemetry.read.process import read_process
+from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
+
+__all__ = ["check_exports", "check_journal", "check_metrics"]
+
+JOURNAL, METRICS, OTLP = "journal", "metrics", "otlp"
+
+JOURNAL_BYTES = 512 * 1024 * 1024
+"""What all files of a journal may hold together."""
+
+
+def check_journal(settings: Settings) -> Finding:
+    """Say whether the journal's folder can be written to, and whether its disk has room."""
+    folder = settings.telemetry.journal_dir
+    if not settings.telemetry.journal:
+        return not_applicable(JOURNAL, "telemetry.journal is off")
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+        free = shutil.disk_usage(there).free
+    except OSError as error:
+        why = error.strerror or str(error)
+        return failed(JOURNAL, f"{there} cannot be written to ({why}); set telemetry.journal_dir to a folder of yours")
+    if free < JOURNAL_BYTES:
+        return warning(
+            JOURNAL,
+            f"{folder} has {free / 2**20:.0f} MiB left and a journal takes up to {JOURNAL_BYTES / 2**20:.0f} MiB; "
+            "make room, or set telemetry.journal_dir",
+        )
+    return fine(JOURNAL, f"{folder} can be written to")
+
+
+def check_metrics(settings: Settings, environ: Mapping[str, str]) -> Finding:
+    """Serve `/metrics` for a moment and scrape it; where the port is taken, say by whom."""
+    telemetry = settings.telemetry
+    if telemetry.metrics is Metrics.OFF:
+        return not_applicable(METRICS, "telemetry.metrics is off")
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return not_applicable(METRICS, "OTEL_SDK_DISABLED switches it off")
+    host, port = telemetry.metrics_host, telemetry.metrics_port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        return _taken(host, port, error)
+    wanted = TelemetrySettings(
+        version=__version__,
+        front_end="doctor",
+        serve_metrics=True,
+        journal=False,
+        metrics_host=host,
+        metrics_port=port,
+        environ={},
+    )
+    with open_telemetry(wanted) as opened:
+        if opened.metrics_url is None:
+            return failed(
+                METRICS, f"{host}:{port} cannot be opened; set telemetry.metrics_port to a free port, or to 0"
+            )
+        try:
+            served = read_process(opened.metrics_url)
+        except ReadError as error:
+            return failed(METRICS, f"{error}; please report it")
+        return fine(METRICS, f"{opened.metrics_url} can be served and scraped ({served.families} metrics at rest)")
+
+
+def _taken(host: str, port: int, error: OSError) -> Finding:
+    """Say who has the port: one of ours, whose observers are looked at, or something else."""
+    reason = error.strerror or str(error)
+    advice = "set telemetry.metrics_port to a free port, or to 0"
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        served = read_process(f"http://{shown}:{port}/metrics")
+    except ReadError:
+        return warning(METRICS, f"{host}:{port} cannot be opened ({reason}), and no /metrics answers there; {advice}")
+    if served.front_end is None:
+        return warning(METRICS, f"{host}:{port} is taken by another program that serves metrics; {advice}")
+    who = f"`recallscope {served.front_end}` (process {served.pid})"
+    if served.observer_failures:
+        failures = ", ".join(f"{name} {count:.0f}" for name, count in served.observer_failures.items())
+        return warning(
+            METRICS,
+            f"in {who} observers failed on events and lost them ({failures}); one is switched off after 10 in a row: "
+            "look into its log, and start it again",
+        )
+    return fine(METRICS, f"{who} serves it at {host}:{port}, it scrapes, and its observers have lost nothing")
+
+
+def check_exports(environ: Mapping[str, str] | None = None) -> Iterator[Finding]:
+    """Send a span, empty metrics and empty logs to where they would be exported to. Blocks for some seconds at most."""
+    environ = os.environ if environ is None else environ
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        yield not_applicable(OTLP, "OTEL_SDK_DISABLED switches it off")
+        return
+    probes = probe_exports(environ, version=__version__)
+    if not probes:
+        yield not_applicable(OTLP, "no endpoint is set; OTEL_EXPORTER_OTLP_ENDPOINT names one")
+    for probe in probes:
+        yield _probed(probe)
+
+
+def _probed(probe: Probe) -> Finding:
+    check = f"{OTLP} {probe.signal}"
+    where = f"{mask_text(probe.endpoint)} over {probe.protocol}"
+    if probe.problem is None:
+        what = "took a span" if probe.signal == "traces" else "takes them"
+        return fine(check, f"{where} {what} in {probe.seconds * 1000:.0f} ms")
+    return failed(
+        check,
+        f"{where} did not take them: {mask_text(probe.problem)}; check that the collector runs, the address, "
+        "OTEL_EXPORTER_OTLP_PROTOCOL and OTEL_EXPORTER_OTLP_HEADERS",
+    )

@@ -1,0 +1,130 @@
+"""Asks the OTLP endpoints whether they take what this process would send: one span, and empty metrics and logs.
+
+Blocking, some seconds at most (the exporters' own timeout); nothing of it goes through the pipelines of a process.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from opentelemetry.sdk._logs.export import LogRecordExportResult
+from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+from recallscope.telemetry import names
+from recallscope.telemetry.exporters import REFUSALS, exporter_of
+from recallscope.telemetry.metric_export import MetricFlow
+from recallscope.telemetry.settings import ExportPlan, plan_export
+
+__all__ = ["Probe", "probe_exports"]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What became of one signal: where it was sent, over what, how long it took (seconds), and the problem if any."""
+
+    signal: str
+    endpoint: str
+    protocol: str
+    seconds: float
+    problem: str | None
+
+
+_BY_DEFAULT: Final = {"TRACES": True, "METRICS": True, "LOGS": False}
+_LIBRARYS_ENDPOINT: Final = {"grpc": "http://localhost:4317", "http/protobuf": "http://localhost:4318"}
+
+
+def probe_exports(environ: Mapping[str, str], *, version: str) -> tuple[Probe, ...]:
+    """Send to the endpoint of each signal that is exported under `environ`, and say what came of it; none, none.
+
+    Endpoint and headers are read from the process by the exporters themselves, as OpenTelemetry prescribes.
+    """
+    plans = [plan_export(environ, signal, by_default=by_default) for signal, by_default in _BY_DEFAULT.items()]
+    return tuple(_probe(plan, environ, version) for plan in plans if plan is not None)
+
+
+def _probe(plan: ExportPlan, environ: Mapping[str, str], version: str) -> Probe:
+    started = time.monotonic()
+    with _heard() as said:
+        export = exporter_of(plan, environ, lambda otlp: _export_of(otlp, plan, version))
+        # The exporters log why they fail; where a process is observed that log is off, here it is the answer.
+        logging.getLogger("opentelemetry.exporter").setLevel(logging.WARNING)
+        problem = None
+        try:
+            if export is None or not export():
+                problem = said[-1] if said else "it was not taken, and no reason was given"
+        except REFUSALS as error:
+            problem = str(error)
+    endpoint = environ.get(f"OTEL_EXPORTER_OTLP_{plan.signal}_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    return Probe(
+        plan.signal.lower(),
+        endpoint or _LIBRARYS_ENDPOINT[plan.protocol],
+        plan.protocol.value,
+        time.monotonic() - started,
+        problem,
+    )
+
+
+def _export_of(otlp: ModuleType, plan: ExportPlan, version: str) -> Callable[[], bool]:
+    """Return what sends the least of one signal, once, and says whether it was taken."""
+    exporter: Any
+    items: object
+    success: object
+    match plan.signal:
+        case "TRACES":
+            exporter, items, success = otlp.span_exporter(plan, None), [_span(version)], SpanExportResult.SUCCESS
+        case "METRICS":
+            exporter, items = otlp.metric_exporter(plan, MetricFlow()), MetricsData(resource_metrics=[])
+            success = MetricExportResult.SUCCESS
+        case _:
+            exporter, items, success = otlp.log_exporter(plan, None), [], LogRecordExportResult.SUCCESS
+
+    def export() -> bool:
+        try:
+            return exporter.export(items) is success
+        finally:
+            exporter.shutdown()
+
+    return export
+
+
+def _span(version: str) -> Any:
+    provider = TracerProvider(
+        sampler=ALWAYS_ON,
+        resource=Resource({names.SERVICE_NAME: "recallscope", names.FRONT_END: "doctor"}),
+        shutdown_on_exit=False,
+    )
+    span = provider.get_tracer(names.SCOPE, version).start_span(names.DOCTOR_SPAN)
+    span.end()
+    return span
+
+
+@contextmanager
+def _heard() -> Generator[list[str]]:
+    """Collect what the exporters log, for the block, instead of letting it out."""
+    said: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    listener = Listener(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in ("opentelemetry.exporter", f"{names.SCOPE}.telemetry.exporters")]
+    before = [(logger, logger.level, logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(listener)
+        logger.propagate = False
+    try:
+        yield said
+    finally:
+        for logger, level, propagate in before:
+            logger.removeHandler(listener)
+            logger.setLevel(level)
+            logger.propagate = propagate
