@@ -114,12 +114,16 @@ class MetricObserver:
         self._tools: dict[OpId, ToolStarted] = {}
         self._recalls: set[OpId] = set()
         self._sessions: set[OpId] = set()
+        self._ceilings: dict[Labels, float] = {}
         self._catalog_notes: dict[Labels, float] = {}
         self._last_sync: dict[Labels, float] = {}
         self._make_turn_instruments(meter, histograms)
         self._make_recall_instruments(meter, histograms)
         self._make_call_instruments(meter, histograms)
         self._catalog_sync = histograms.make(names.CATALOG_SYNC_DURATION)
+        self._process_start = self._anchor.wall(now())
+        observe_gauge(meter, names.PROCESS_START, lambda: {(): self._process_start})
+        observe_gauge(meter, names.RECALL_CEILING_IN_FORCE, self._ceilings.copy)
         observe_gauge(meter, names.CATALOG_NOTES, self._catalog_notes.copy)
         observe_gauge(meter, names.CATALOG_LAST_SYNC, self._last_sync.copy)
         for policy in policies:
@@ -208,6 +212,7 @@ class MetricObserver:
 
     def _process_started(self, event: ProcessStarted) -> None:
         self._anchor = Anchor.stated(at=event.at, wall=event.wall)
+        self._process_start = event.wall
 
     def _turn_started(self, event: TurnStarted) -> None:
         if len(self._turns) < MAX_OPEN:
@@ -242,6 +247,7 @@ class MetricObserver:
 
     def _recall_begun(self, event: RecallBegun) -> None:
         self._started.add(1, (event.policy.value,))
+        self._ceilings[event.policy.value,] = event.ceiling
         _remember(self._recalls, event.op)
 
     def _settled(self, event: RecallSettled) -> None:

@@ -14,19 +14,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from recallscope.runtime.cli.observed import observers_of, telemetry_settings
+from recallscope.runtime.cli.prometheus import DEFAULT_JOB, read_traffic, without_login
 from recallscope.runtime.cli.settings import settings_in_force
+from recallscope.runtime.cli.since import SINCE, Since
 from recallscope.runtime.config import Settings
 from recallscope.runtime.config.load import Origin
-from recallscope.runtime.errors import LabError
 from recallscope.runtime.lab.compare import AT_ONCE, Plan, Progress, play
-from recallscope.runtime.lab.comparison import Comparison, compare_figures
-from recallscope.runtime.lab.expectations import POLICIES, Verdict, live
+from recallscope.runtime.lab.comparison import Comparison
+from recallscope.runtime.lab.expectations import POLICIES, Verdict
+from recallscope.runtime.lab.live import LiveTraffic, compare_counts
 from recallscope.runtime.lab.table import WIDTH, ComparisonTable
 from recallscope.runtime.terms import PolicyName
-from recallscope.telemetry import queries
 from recallscope.telemetry.queries import TABLE_SCENARIOS
-from recallscope.telemetry.read.figures import ReadError
-from recallscope.telemetry.read.prometheus import read_prometheus
+from recallscope.telemetry.read.counts import TABLE
 from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
 
 __all__ = ["compare"]
@@ -34,8 +34,7 @@ __all__ = ["compare"]
 FRONT_END = "compare"
 DIFFERS = 1
 DEFAULT_TURNS = 5
-DEFAULT_JOB = "recallscope"
-DEFAULT_WINDOW = "1h"
+DEFAULT_SINCE = Since("1h", 3_600)
 
 
 @click.command("compare")
@@ -57,7 +56,7 @@ DEFAULT_WINDOW = "1h"
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 @click.option("--from-prometheus", "prometheus", metavar="URL", help="Draw the table from live traffic instead.")
 @click.option("--job", metavar="NAME", help=f"The job in Prometheus (default: {DEFAULT_JOB}).")
-@click.option("--window", metavar="RANGE", help=f"How far back, such as 30m or 7d (default: {DEFAULT_WINDOW}).")
+@click.option("--since", type=SINCE, metavar="TIME", help=f"How far back, such as 24h (default: {DEFAULT_SINCE}).")
 @click.pass_context
 def compare(
     context: click.Context,
@@ -68,7 +67,7 @@ def compare(
     as_json: bool,
     prometheus: str | None,
     job: str | None,
-    window: str | None,
+    since: Since | None,
 ) -> int:
     """Play every scenario under every recall policy and print the table of what was measured.
 
@@ -83,19 +82,19 @@ def compare(
         ceiling=settings.recall.ceiling_seconds,
     )
     if prometheus is None:
-        if job is not None or window is not None:
-            raise click.UsageError("--job and --window say what to read from a Prometheus; add --from-prometheus URL")
+        if job is not None or since is not None:
+            raise click.UsageError("--job and --since say what to read from a Prometheus; add --from-prometheus URL")
         comparison = _play(plan, settings)
-        title = _number_of_turns(plan)
+        _show(comparison, _number_of_turns(plan), as_json=as_json)
     else:
         if turns is not None:
             raise click.UsageError("--turns says how much is played; with --from-prometheus nothing is")
-        job, window = job or DEFAULT_JOB, window or DEFAULT_WINDOW
-        if not queries.is_range(window):
-            raise click.UsageError(f"--window {window}: it must be a range such as 30m, 1h30m or 7d")
-        comparison = _read(plan, prometheus, job, window)
-        title = f"Live traffic of job {job} in the last {window}, from {prometheus}"
-    _show(comparison, title, as_json=as_json)
+        traffic = _read(plan, prometheus, job or DEFAULT_JOB, since or DEFAULT_SINCE, settings)
+        comparison = traffic.comparison
+        title = (
+            f"Live traffic of job {traffic.job} in the last {since or DEFAULT_SINCE}, from {without_login(prometheus)}"
+        )
+        _show(comparison, title, traffic, as_json=as_json)
     return DIFFERS if _is_faulty(comparison) else 0
 
 
@@ -109,14 +108,12 @@ def _play(plan: Plan, settings: Settings) -> Comparison:
         return anyio.run(main)
 
 
-def _read(plan: Plan, url: str, job: str, window: str) -> Comparison:
-    try:
-        figures = read_prometheus(url, selector=queries.job(job), window=window)
-    except ReadError as error:
-        raise LabError(str(error)) from error
-    return compare_figures(
-        figures, live(plan.ceiling), ceiling=plan.ceiling, policies=plan.policies, scenarios=plan.scenarios
+def _read(plan: Plan, url: str, job: str, since: Since, settings: Settings) -> LiveTraffic:
+    reading = read_traffic(url, job=job, seconds=since.seconds, settings=settings, wanted=TABLE)
+    comparison = compare_counts(
+        reading.counts, configured=plan.ceiling, policies=plan.policies, scenarios=plan.scenarios
     )
+    return LiveTraffic(comparison=comparison, reading=reading, job=job)
 
 
 def _telemetry(settings: Settings, policies: tuple[PolicyName, ...]) -> TelemetrySettings:
@@ -127,9 +124,9 @@ def _telemetry(settings: Settings, policies: tuple[PolicyName, ...]) -> Telemetr
     return replace(telemetry, policies=policies, serve_metrics=True, metrics_port=port)
 
 
-def _show(comparison: Comparison, title: str, *, as_json: bool) -> None:
+def _show(comparison: Comparison, title: str, traffic: LiveTraffic | None = None, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(comparison.as_data(), indent=2))
+        click.echo(json.dumps((traffic or comparison).as_data(), indent=2))
         if comparison.readings > 1:
             click.echo(f"reading {comparison.readings} is shown: the loop was held up in those before it", err=True)
         for cell in comparison.cells.values():
@@ -141,9 +138,9 @@ def _show(comparison: Comparison, title: str, *, as_json: bool) -> None:
         if callable(reconfigure):
             reconfigure(errors="replace")  # a mark that an old terminal cannot show is no reason to fail
         console = Console(width=None if out.isatty() else WIDTH, highlight=False)
-        console.print(ComparisonTable(comparison, title=title))
+        console.print(ComparisonTable(comparison, title=title, notes=traffic.notes if traffic is not None else ()))
     if comparison.verdict is Verdict.NOT_MEASURED and not comparison.played:
-        click.echo("recallscope: no turn with a recall was found there; check --job and --window", err=True)
+        click.echo("recallscope: no turn of the table was found there; check --job and --since", err=True)
 
 
 def _number_of_turns(plan: Plan) -> str:

@@ -212,6 +212,7 @@ class TelemetrySettings:
     metrics_port: int = _key(
         whole(0, 65_535), "9464", "its port; 0: any free one", standard="OTEL_EXPORTER_PROMETHEUS_PORT"
     )
+    prometheus_token: Secret | None = _key(SECRET, "", "the bearer token for the Prometheus that commands read from")
 
 
 SECTIONS: Mapping[str, type[Any]] = {

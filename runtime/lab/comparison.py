@@ -53,9 +53,7 @@ class Cell:
             "scenario": self.row.scenario.value,
             "turns": round(measured.turns),
             "delivered": {value.value: round(measured.delivered.get(value, 0.0)) for value in Delivered},
-            "reasons": {
-                reason.value: round(count) for reason, count in measured.reasons.items() if reason is not Reason.NONE
-            },
+            "reasons": _counted(measured.reasons),
             "wait_seconds": {
                 "p50": _rounded(measured.p50),
                 "p95": _rounded(measured.p95),
@@ -68,8 +66,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The whole table. `apart`: turns of the scenarios that stand apart; `loop_lag`, `ceiling`: seconds.
+    """The whole table. `apart`: turns of the scenarios that stand apart; `ceiling` (seconds) is that of `tiered`.
 
+    `loop_lag`: the worst in seconds, None where it was not measured.
     `played`: every cell was played on purpose, so that one that was not measured is a fault. `readings`: which reading
     this is; those before it were void, because the machine had held the loop up.
     """
@@ -78,8 +77,8 @@ class Comparison:
     policies: tuple[PolicyName, ...]
     scenarios: tuple[Scenario, ...]
     cells: Mapping[Row, Cell]
-    apart: Mapping[Row, float]
-    loop_lag: float
+    apart: Mapping[Row, Measured]
+    loop_lag: float | None
     played: bool
     readings: int = 1
 
@@ -99,11 +98,23 @@ class Comparison:
         So it does if the loop was held up for longer than `HELD_UP_SECONDS`, whatever it shows, and if it differs in
         waits alone while the loop was held up for longer than their tolerance.
         """
+        if self.loop_lag is None:
+            return False
         if self.loop_lag > HELD_UP_SECONDS:
             return True
         differing = self.with_verdict(Verdict.DIFFERS)
         waits_alone = bool(differing) and all(cell.differs_in_waits_alone for cell in differing)
         return waits_alone and self.loop_lag > TOLERANCE
+
+    @property
+    def turns(self) -> float:
+        """How many turns were counted in the cells of the table."""
+        return sum(cell.measured.turns for cell in self.cells.values())
+
+    @property
+    def turns_apart(self) -> float:
+        """How many turns stand apart from the table."""
+        return sum(measured.turns for measured in self.apart.values())
 
     def with_verdict(self, verdict: Verdict) -> tuple[Cell, ...]:
         """Return the cells of one verdict, in the table's order."""
@@ -115,6 +126,15 @@ class Comparison:
             "schema": SCHEMA,
             "ceiling_seconds": self.ceiling,
             "cells": [cell.as_data() for cell in self.cells.values()],
+            "apart": [
+                {
+                    "policy": row.policy.value,
+                    "scenario": row.scenario.value,
+                    "turns": round(measured.turns),
+                    "reasons": _counted(measured.reasons),
+                }
+                for row, measured in self.apart.items()
+            ],
             "verdict": self.verdict.value,
         }
 
@@ -133,14 +153,16 @@ def compare_figures(
 
     `played`: all of them were played on purpose. `readings`: which reading this is, counting from 1.
     """
-    loop_lag = figures.loop_lag.highest or 0.0
+    loop_lag = figures.loop_lag.highest
     rows = [Row(policy, scenario) for scenario in scenarios for policy in policies]
     cells: dict[Row, Cell] = {}
     for row in rows:
         measured, expected = _measured(figures, row), expectations[row.scenario, row.policy]
         verdict, remarks = judge(measured, expected, loop_lag=loop_lag)
         cells[row] = Cell(row=row, measured=measured, expected=expected, verdict=verdict, remarks=remarks)
-    apart = {Row(policy, scenario): _turns(figures, Row(policy, scenario)) for scenario in APART for policy in policies}
+    apart = {
+        row: _measured(figures, row) for scenario in APART for policy in policies for row in (Row(policy, scenario),)
+    }
     return Comparison(
         ceiling=ceiling,
         policies=tuple(policies),
@@ -170,8 +192,8 @@ def _measured(figures: Figures, row: Row) -> Measured:
     )
 
 
-def _turns(figures: Figures, row: Row) -> float:
-    return sum(count for kind, count in figures.turns.items() if kind.row == row)
+def _counted(reasons: Mapping[Reason, float]) -> dict[str, int]:
+    return {reason.value: round(count) for reason, count in reasons.items() if reason is not Reason.NONE}
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from recallscope.runtime.terms import Delivered, PolicyName, Reason, Scenario
+from recallscope.telemetry.names import BUCKETS_R
 
 __all__ = [
     "POLICIES",
@@ -30,6 +31,12 @@ POLICIES = (PolicyName.DEADLINE, PolicyName.PREFETCH, PolicyName.TIERED)
 TOLERANCE = 0.005
 """Seconds that a bounded wait may take beyond its bound: the scheduling of a busy process."""
 
+DEADLINE_CEILING = 2.5
+"""Where the traffic does not tell it: what `deadline` has."""
+
+DEADLINE_TOLERANCE = 0.1
+"""Seconds that `deadline` may take beyond its own limit, which cuts a slow store."""
+
 _ROUNDING = 1e-9
 
 
@@ -46,7 +53,9 @@ class Verdict(StrEnum):
 class WaitLimits:
     """Bounds of a wait in seconds: the 95th percentile is at most `p95`, the median at least `least`.
 
-    With `held` the longest wait, too, may pass `p95` by no more than the loop lag of the same reading.
+    With `held` the longest wait, too, may pass `p95` by no more than the loop lag of the same reading. Waits are known
+    by their buckets alone, so a limit within a bucket is judged by the bucket's upper bound: nothing is held against a
+    policy that may not be so.
     """
 
     p95: float
@@ -123,24 +132,34 @@ def scripted(ceiling: float) -> Expectations:
     }
 
 
-def live(ceiling: float) -> Expectations:
-    """Return what each policy promises for any traffic: where it never delivers, and how long it holds a turn."""
+def live(ceilings: Mapping[PolicyName, float]) -> Expectations:
+    """Return what each policy promises for any traffic: where it never delivers, and how long it holds a turn.
+
+    `ceilings` (seconds) are those that the traffic had, the highest of each policy; `tiered` must be among them.
+    """
     anywhere, any_reason = frozenset(Delivered), frozenset(Reason)
     at_initial = frozenset({Delivered.INITIAL, Delivered.NONE})
     promised = {
-        PolicyName.DEADLINE: Expectation(delivered=at_initial, reasons=any_reason, wait=WaitLimits(p95=2.6)),
+        PolicyName.DEADLINE: Expectation(
+            delivered=at_initial,
+            reasons=any_reason,
+            wait=WaitLimits(p95=ceilings.get(PolicyName.DEADLINE, DEADLINE_CEILING) + DEADLINE_TOLERANCE),
+        ),
         PolicyName.PREFETCH: Expectation(delivered=anywhere, reasons=any_reason, wait=WaitLimits(p95=TOLERANCE)),
         PolicyName.TIERED: Expectation(
-            delivered=anywhere, reasons=any_reason, wait=WaitLimits(p95=ceiling + TOLERANCE, held=True)
+            delivered=anywhere,
+            reasons=any_reason,
+            wait=WaitLimits(p95=ceilings[PolicyName.TIERED] + TOLERANCE, held=True),
         ),
     }
-    return {(scenario, policy): promised[policy] for scenario, policy in scripted(ceiling)}
+    return {(scenario, policy): promised[policy] for scenario, policy in scripted(ceilings[PolicyName.TIERED])}
 
 
-def judge(measured: Measured, expected: Expectation, *, loop_lag: float) -> tuple[Verdict, tuple[str, ...]]:
+def judge(measured: Measured, expected: Expectation, *, loop_lag: float | None) -> tuple[Verdict, tuple[str, ...]]:
     """Compare one cell with what must be seen there; the sentences say what differs, or why nothing is known.
 
-    `loop_lag` is the upper bound (seconds) of the highest bucket of `recallscope.loop.lag` in the same reading.
+    `loop_lag` is the upper bound (seconds) of the highest bucket of `recallscope.loop.lag` in the same reading; None
+    where that was not measured: then the longest wait is not judged, since it may be the loop's doing.
     """
     if measured.turns <= 0:
         return Verdict.NOT_MEASURED, ("no turn ended in this row",)
@@ -175,20 +194,26 @@ def _strangers(
     ]
 
 
-def _waits(p50: float, p95: float, highest: float, limits: WaitLimits, loop_lag: float) -> list[str]:
+def _waits(p50: float, p95: float, highest: float, limits: WaitLimits, loop_lag: float | None) -> list[str]:
+    limit = _bound(limits.p95)
     found: list[str] = []
     if limits.least is not None and p50 < limits.least - _ROUNDING:
         found.append(f"wait p50 {_milliseconds(p50)} is below {_milliseconds(limits.least)}")
-    if p95 > limits.p95 + _ROUNDING:
+    if p95 > limit + _ROUNDING:
         found.append(f"wait p95 {_milliseconds(p95)} is above {_milliseconds(limits.p95)}")
-    if limits.held and highest > limits.p95 + loop_lag + _ROUNDING:
+    if limits.held and loop_lag is not None and highest > limit + loop_lag + _ROUNDING:
         found.append(
             f"the longest wait (≤ {_milliseconds(highest)}) is above {_milliseconds(limits.p95)} "
             f"and the loop lag (≤ {_milliseconds(loop_lag)})"
         )
-    if found and loop_lag > TOLERANCE:
+    if found and loop_lag is not None and loop_lag > TOLERANCE:
         found.append(f"the loop was held up by as much as {_milliseconds(loop_lag)}: was the machine busy?")
     return found
+
+
+def _bound(limit: float) -> float:
+    """Return the upper bound of the bucket in which `limit` lies."""
+    return next((bound for bound in BUCKETS_R if bound >= limit - _ROUNDING), limit)
 
 
 def _milliseconds(seconds: float) -> str:

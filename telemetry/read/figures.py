@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from recallscope.runtime.events import Delivered, PolicyName, Reason, Scenario
 from recallscope.telemetry import names
+from recallscope.telemetry.read.ceilings import Ceilings
 from recallscope.telemetry.read.quantile import EMPTY, Buckets
 
 __all__ = ["Figures", "ReadError", "Row", "TurnKind", "collect_buckets", "collect_turns", "collect_waits"]
@@ -43,12 +44,14 @@ class TurnKind:
 class Figures:
     """Counted turns, the waits (seconds) of the turns of each row, and the lag (seconds) of the event loop.
 
-    Counts may be fractions when they come from Prometheus, whose `increase` extrapolates.
+    Counts may be fractions when they come from Prometheus, whose `increase` extrapolates. `ceilings` are those of the
+    recalls, by policy, as far as the source tells them; the loop lag is empty where it does not tell that.
     """
 
     turns: Mapping[TurnKind, float] = field(default_factory=dict[TurnKind, float])
     waits: Mapping[Row, Buckets] = field(default_factory=dict[Row, Buckets])
     loop_lag: Buckets = EMPTY
+    ceilings: Mapping[PolicyName, Ceilings] = field(default_factory=dict[PolicyName, Ceilings])
 
     def since(self, earlier: "Figures") -> "Figures":
         """Return what was counted since `earlier`, an older reading of the same process."""
@@ -56,6 +59,7 @@ class Figures:
             turns={kind: count - earlier.turns.get(kind, 0.0) for kind, count in self.turns.items()},
             waits={row: waits - earlier.waits.get(row, EMPTY) for row, waits in self.waits.items()},
             loop_lag=self.loop_lag - earlier.loop_lag,
+            ceilings=self.ceilings,
         )
 
 

@@ -1,66 +1,114 @@
-"""Reads the figures of the comparison table from a Prometheus, through its HTTP API."""
+"""Reads from a Prometheus what live traffic counted: exactly, within a span of time, and since when there is any."""
 
-import json
-from collections.abc import Iterator
-from http.client import HTTPException
-from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
-from urllib.request import Request, urlopen
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
-from recallscope.telemetry import queries
-from recallscope.telemetry.read.figures import Figures, Point, ReadError, collect_buckets, collect_turns, collect_waits
+from recallscope.runtime.events import PolicyName
+from recallscope.telemetry import names
+from recallscope.telemetry.metric import MetricKind
+from recallscope.telemetry.queries import exact
+from recallscope.telemetry.read.ceilings import Ceilings
+from recallscope.telemetry.read.counts import COUNTED, Counted, Counts
+from recallscope.telemetry.read.figures import Point
+from recallscope.telemetry.read.prometheus_api import PrometheusApi
 
-__all__ = ["read_prometheus"]
+__all__ = ["Reading", "read_prometheus"]
 
-TIMEOUT_SECONDS = 30.0
-MAX_BYTES = 64 * 1024 * 1024
+STEPS: Final = 200
+"""Into how many steps a span is divided to see when its figures begin; the step that matters once more."""
+
+LEAST_STEP: Final = 1.0
 
 
-def read_prometheus(url: str, *, selector: str, window: str) -> Figures:
-    """Ask the Prometheus at `url` (blocking) for what `selector` counted within `window` up to now.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was counted from `asked` to `at` (seconds since 1970, by the Prometheus's clock).
 
-    `url` is the address under which its API stands (`http://host:9090`, with a path if it has one).
+    `first` and `last`: the first and the last moment at which a process of the job was known; None without one.
+    """
+
+    counts: Counts
+    asked: float
+    at: float
+    first: float | None
+    last: float | None
+
+    @property
+    def short(self) -> bool:
+        """Say whether the figures reach back less far than was asked for."""
+        return self.first is not None and self.first - self.asked > 2 * _step(self.asked, self.at) / STEPS + LEAST_STEP
+
+    @property
+    def silent(self) -> bool:
+        """Say whether no process of the job is known any more."""
+        return self.last is not None and self.at - self.last > 2 * _step(self.asked, self.at)
+
+
+def read_prometheus(
+    api: PrometheusApi, *, selector: str, seconds: int, wanted: Iterable[Counted] = COUNTED, at: float | None = None
+) -> Reading:
+    """Ask (blocking) for what `selector` counted within `seconds` up to `at`, which is now unless it is given.
 
     Raises:
-        ReadError: nobody answers, or it is no Prometheus, or it refuses the query.
+        ReadError: nobody answers, or it is no Prometheus, or it refuses a query.
     """
-    if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).netloc:
-        raise ReadError(f"{url!r} is no address of a Prometheus; it looks like http://localhost:9090")
-    return Figures(
-        turns=collect_turns(_query(url, queries.table_turns(selector, window))),
-        waits=collect_waits(_query(url, queries.table_wait_buckets(selector, window))),
-        loop_lag=collect_buckets(_query(url, queries.loop_lag_buckets(selector, window))),
+    moment = api.now() if at is None else at
+    points: dict[str, list[Point]] = {}
+    for counted in wanted:
+        for name, labels in _series(counted):
+            points[name] = _finite(api.instant(exact.counted(name, labels, selector, seconds), at=moment))
+    first, last = _seen(api, selector, moment - seconds, moment)
+    return Reading(
+        counts=Counts(points, _ceilings(api, selector, seconds, moment)),
+        asked=moment - seconds,
+        at=moment,
+        first=first,
+        last=last,
     )
 
 
-def _query(url: str, query: str) -> list[Point]:
-    address = f"{url.rstrip('/')}/api/v1/query"
-    request = Request(address, data=urlencode({"query": query}).encode())  # noqa: S310 - the scheme is checked above
-    try:
-        with urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310 - as above
-            answer = json.loads(response.read(MAX_BYTES))
-    except HTTPError as error:
-        raise ReadError(f"{address} answered {error.code}: {_refusal(error)}") from error
-    except (URLError, OSError, HTTPException) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        raise ReadError(f"no answer from {address}: {reason}; check that the Prometheus runs there") from error
-    except ValueError as error:
-        raise ReadError(f"{address} does not answer in JSON; is it a Prometheus?") from error
-    try:
-        return list(_points(answer))
-    except (LookupError, TypeError, ValueError) as error:
-        raise ReadError(f"{address} does not answer as a Prometheus does") from error
+def _series(counted: Counted) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the names of the series of a metric, each with the labels to group it by."""
+    name = counted.metric.prometheus
+    if counted.metric.kind is not MetricKind.HISTOGRAM:
+        return [(name, counted.labels)]
+    sums = [(f"{name}_sum", counted.labels)] if counted.sums else []
+    return [(f"{name}_bucket", (*counted.labels, "le")), *sums]
 
 
-def _points(answer: Any) -> Iterator[Point]:
-    for series in answer["data"]["result"]:
-        labels = {str(name): str(value) for name, value in series["metric"].items()}
-        yield labels, float(series["value"][1])
+def _finite(points: Iterable[Point]) -> list[Point]:
+    return [(labels, value) for labels, value in points if math.isfinite(value)]
 
 
-def _refusal(error: HTTPError) -> str:
-    try:
-        return str(json.loads(error.read(MAX_BYTES))["error"])
-    except (OSError, HTTPException, LookupError, TypeError, ValueError):
-        return str(error.reason)
+def _ceilings(api: PrometheusApi, selector: str, seconds: int, at: float) -> Mapping[PolicyName, Ceilings]:
+    lowest = _by_policy(api.instant(exact.ceilings_lowest(selector, seconds), at=at))
+    highest = _by_policy(api.instant(exact.ceilings_highest(selector, seconds), at=at))
+    return {
+        policy: Ceilings(lowest[policy.value], highest[policy.value])
+        for policy in PolicyName
+        if policy.value in lowest and policy.value in highest
+    }
+
+
+def _by_policy(points: Iterable[Point]) -> dict[str, float]:
+    return {labels.get(names.POLICY, ""): value for labels, value in points}
+
+
+def _seen(api: PrometheusApi, selector: str, start: float, end: float) -> tuple[float | None, float | None]:
+    """Return the first and the last moment from `start` to `end` at which a process is known."""
+    query, step = exact.seen(selector), _step(start, end)
+    moments = [moment for moment, _ in api.over(query, start=start, end=end, step=step)]
+    if not moments:
+        return None, None
+    first, last = min(moments), max(moments)
+    if first > start:
+        finer = max(step / STEPS, LEAST_STEP)
+        closer = [moment for moment, _ in api.over(query, start=max(first - step, start), end=first, step=finer)]
+        first = min(closer, default=first)
+    return first, last
+
+
+def _step(start: float, end: float) -> float:
+    return max((end - start) / STEPS, LEAST_STEP)

@@ -73,6 +73,12 @@ class Buckets:
             return None
         return next(bound for bound, count in zip(self.bounds, self.counts, strict=True) if count >= self.count)
 
+    def at_most(self, bound: float) -> float:
+        """Return how many observations are known to lie at or below `bound`: those up to the last boundary there."""
+        return next(
+            (count for upper, count in zip(self.bounds[::-1], self.counts[::-1], strict=True) if upper <= bound), 0.0
+        )
+
     def __add__(self, other: "Buckets") -> "Buckets":
         """Return both histograms together; they must have the same bounds unless one is empty."""
         return self._with(other, 1)

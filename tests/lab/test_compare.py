@@ -77,8 +77,10 @@ def test_one_cell_as_a_table(run: Run) -> None:
         (("--policy", "off"), "'off' is not one of 'deadline', 'prefetch', 'tiered'"),
         (("--scenario", "nothing_found"), "'nothing_found' is not one of"),
         (("--job", "agents"), "add --from-prometheus URL"),
+        (("--since", "24h"), "add --from-prometheus URL"),
+        (("--window", "1h"), "No such option '--window'"),
         (("--from-prometheus", "http://127.0.0.1:1", "--turns", "3"), "with --from-prometheus nothing is"),
-        (("--from-prometheus", "http://127.0.0.1:1", "--window", "yesterday"), "it must be a range such as"),
+        (("--from-prometheus", "http://127.0.0.1:1", "--since", "yesterday"), "it must be a time such as"),
         (("more",), "unexpected extra argument"),
     ],
 )

@@ -37,9 +37,10 @@ def test_the_scenarios_that_stand_apart_are_counted(figures: Make) -> None:
     """Turns that say nothing about a policy are counted by policy, and are in no cell."""
     comparison = _compared(figures(turns=4))
 
-    assert comparison.apart[Row(PolicyName.TIERED, Scenario.NOTHING_FOUND)] == 4
-    assert comparison.apart[Row(PolicyName.TIERED, Scenario.INTERRUPTED)] == 0
+    assert comparison.apart[Row(PolicyName.TIERED, Scenario.NOTHING_FOUND)].turns == 4
+    assert comparison.apart[Row(PolicyName.TIERED, Scenario.INTERRUPTED)].turns == 0
     assert len(comparison.apart) == 4 * len(POLICIES)
+    assert (comparison.turns, comparison.turns_apart) == (60, 12)
 
 
 def test_a_cell_as_json(figures: Make) -> None:
@@ -62,9 +63,15 @@ def test_the_comparison_as_json(figures: Make) -> None:
     """The schema of the whole, which is JSON that any parser reads."""
     data = _compared(figures()).as_data()
 
-    assert list(data) == ["schema", "ceiling_seconds", "cells", "verdict"]
+    assert list(data) == ["schema", "ceiling_seconds", "cells", "apart", "verdict"]
     assert (data["schema"], data["ceiling_seconds"], data["verdict"]) == (1, 0.1, "as_stated")
-    assert len(data["cells"]) == 15
+    assert (len(data["cells"]), len(data["apart"])) == (15, 12)
+    assert data["apart"][-1] == {
+        "policy": "tiered",
+        "scenario": "nothing_found",
+        "turns": 5,
+        "reasons": {"no_relevant_results": 5},
+    }
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
@@ -104,10 +111,10 @@ def test_one_cell_that_differs_is_a_table_that_differs(figures: Make) -> None:
 
 def test_nothing_at_all_is_not_measured() -> None:
     """A Prometheus that knows no such job gives a table without figures."""
-    comparison = compare_figures(Figures(), live(0.1), ceiling=0.1, policies=POLICIES)
+    comparison = compare_figures(Figures(), live({PolicyName.TIERED: 0.1}), ceiling=0.1, policies=POLICIES)
 
     assert comparison.verdict is Verdict.NOT_MEASURED
-    assert comparison.loop_lag == 0.0
+    assert (comparison.loop_lag, comparison.void) == (None, False)
 
 
 def test_fractions_of_turns_are_rounded_when_they_are_shown(figures: Make) -> None:

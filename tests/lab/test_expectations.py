@@ -63,7 +63,7 @@ def test_the_longest_wait_is_judged_in_every_cell_of_tiered_and_in_no_other() ->
 
 def test_live_traffic_is_judged_by_what_a_policy_promises() -> None:
     """Prompts and times of live traffic are its own; a policy's points and bounds are not."""
-    rows = live(0.2)
+    rows = live({TIERED: 0.2})
 
     assert rows.keys() == scripted(0.1).keys()
     assert {policy: str(rows[Scenario.TIMED_OUT, policy]) for policy in POLICIES} == {
@@ -71,6 +71,31 @@ def test_live_traffic_is_judged_by_what_a_policy_promises() -> None:
         PREFETCH: "anywhere; wait p95 ≤ 5 ms",
         TIERED: "anywhere; wait p95 ≤ 205 ms",
     }
+
+
+def test_live_traffic_is_judged_by_the_ceilings_that_it_had() -> None:
+    """A policy's limit is the ceiling of the traffic's own recalls."""
+    rows = live({TIERED: 0.05, DEADLINE: 1.0})
+
+    assert [str(rows[Scenario.TIMED_OUT, policy].wait) for policy in POLICIES] == [
+        "wait p95 ≤ 1100 ms",
+        "wait p95 ≤ 5 ms",
+        "wait p95 ≤ 55 ms",
+    ]
+
+
+def test_a_limit_within_a_bucket_is_judged_by_the_bound_of_the_bucket() -> None:
+    """Waits of 200 ms under a ceiling of 200 ms lie in the bucket up to 250 ms: nobody can say that they were longer."""
+    expected = live({TIERED: 0.2})[Scenario.TIMED_OUT, TIERED]
+
+    assert judge(replace(GOOD, p50=0.2, p95=0.245, highest=0.25), expected, loop_lag=0.001) == (Verdict.AS_STATED, ())
+    assert judge(replace(GOOD, p95=0.26, highest=0.5), expected, loop_lag=0.001)[0] is Verdict.DIFFERS
+
+
+def test_without_a_measured_loop_lag_the_longest_wait_is_not_judged() -> None:
+    """It may be the loop's doing; the 95th percentile is judged all the same."""
+    assert judge(replace(GOOD, highest=0.15), BOTH, loop_lag=None) == (Verdict.AS_STATED, ())
+    assert judge(replace(GOOD, p95=0.15), BOTH, loop_lag=None)[0] is Verdict.DIFFERS
 
 
 def test_what_is_as_stated_has_no_remarks() -> None:

@@ -17,7 +17,7 @@ Make = Callable[..., Figures]
 
 
 def _drawn(figures: Figures, *, played: bool = True, width: int = WIDTH, colour: bool = False) -> str:
-    expectations = scripted(0.1) if played else live(0.1)
+    expectations = scripted(0.1) if played else live({PolicyName.TIERED: 0.1})
     comparison = compare_figures(figures, expectations, ceiling=0.1, policies=POLICIES, played=played)
     stream = StringIO()
     console = Console(file=stream, width=width, force_terminal=colour, color_system="256" if colour else None)

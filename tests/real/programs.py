@@ -22,6 +22,7 @@ from urllib.request import urlopen
 
 __all__ = [
     "COLLECTOR_FILE",
+    "FLEET_FILE",
     "OTELCOL",
     "ROOT",
     "Collector",
@@ -39,6 +40,7 @@ OTELCOL = ROOT / "build" / "otelcol" / "otelcol"
 """What `make otelcol` builds."""
 
 COLLECTOR_FILE = ROOT / "otel-collector.yaml"
+FLEET_FILE = ROOT / "otel-collector-fleet.yaml"
 PATIENCE_SECONDS = 30.0
 
 Sample = tuple[dict[str, str], float]
@@ -101,9 +103,9 @@ class Prometheus:
 
 @contextmanager
 def run_prometheus(
-    folder: Path, targets: Mapping[str, str], *, interval: str = "500ms", rules: Sequence[Path] = ()
+    folder: Path, targets: Mapping[str, str | Sequence[str]], *, interval: str = "500ms", rules: Sequence[Path] = ()
 ) -> Generator[Prometheus]:
-    """Run a Prometheus that scrapes `targets` (job to host:port) and takes remote writes, with exemplars."""
+    """Run a Prometheus that scrapes `targets` (job to host:port, one or several); takes remote writes and exemplars."""
     program = shutil.which("prometheus")
     assert program is not None, "no prometheus on the path: apt-get install --no-install-recommends prometheus"
     jobs = [
@@ -111,7 +113,7 @@ def run_prometheus(
             "job_name": job,
             "scrape_interval": interval,
             "scrape_timeout": interval,
-            "static_configs": [{"targets": [target]}],
+            "static_configs": [{"targets": [target] if isinstance(target, str) else list(target)}],
         }
         for job, target in targets.items()
     ]

@@ -25,6 +25,7 @@ from recallscope.runtime.events import (
 from recallscope.telemetry import queries
 from recallscope.telemetry.read.figures import Figures, Row, TurnKind, collect_waits
 from recallscope.telemetry.read.prometheus import read_prometheus
+from recallscope.telemetry.read.prometheus_api import PrometheusApi
 from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
@@ -106,15 +107,13 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Generator[Prometheus
 @pytest.fixture(scope="module")
 def figures(prometheus: Prometheus) -> Figures:
     """Give the figures that the command reads."""
-    return read_prometheus(prometheus.url, selector=SELECTOR, window=WINDOW)
+    return read_prometheus(PrometheusApi.at(prometheus.url), selector=SELECTOR, seconds=3_600).counts.figures
 
 
 def test_turns_are_counted_by_row(figures: Figures) -> None:
-    """What was played is what is read, but for what `increase` adds at the edges; other rows count nothing."""
-    counted = {kind: turns for kind, turns in figures.turns.items() if turns > 0}
-
-    assert counted.keys() == set(ROWS)
-    assert [kind for kind, turns in counted.items() if not 1 <= turns / TURNS < 1.5] == []
+    """What was played is what is read, turn for turn, and so are the waits; other rows count nothing."""
+    assert {kind: turns for kind, turns in figures.turns.items() if turns} == dict.fromkeys(ROWS, 1 + TURNS)
+    assert {row: waits.count for row, waits in figures.waits.items()} == {kind.row: 1 + TURNS for kind in ROWS}
 
 
 @pytest.mark.parametrize("quantile", [0.05, 0.5, 0.95, 0.99, 1.0])
@@ -174,4 +173,4 @@ def test_the_command_draws_the_table_from_there(prometheus: Prometheus) -> None:
     assert measured["timed_out", "tiered"]["wait_seconds"]["max"] == 0.105
     assert elsewhere.returncode == 0
     assert "Nothing was measured." in elsewhere.stdout
-    assert "check --job and --window" in elsewhere.stderr
+    assert "check --job and --since" in elsewhere.stderr

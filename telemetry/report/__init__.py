@@ -1,0 +1,1 @@
+"""The report: one HTML page that needs nothing but itself. Pure rendering: values in, text out."""
