@@ -14,6 +14,8 @@ from grafana_foundation_sdk.models import common as shared
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import heatmap as heatmaps
 
+from recallscope.dashboards import config
+
 __all__ = [
     "BLUE",
     "GREEN",
@@ -32,6 +34,7 @@ __all__ = [
     "Target",
     "Threshold",
     "Traces",
+    "runbook_of",
 ]
 
 BLUE: Final = "blue"
@@ -236,6 +239,11 @@ class Traces(Panel):
     def drawn(self) -> models.Panel:
         """Draw a table; the trace's id is a link that Grafana makes itself."""
         return table.Panel().build()
+
+
+def runbook_of(alert: str) -> Link:
+    """Link to what an alert means and what to do about it."""
+    return Link(f"Runbook: {alert}", config.runbook(alert, base=f"${{{config.RUNBOOKS_VARIABLE}}}"))
 
 
 def _over_time() -> timeseries.Panel:

@@ -4,7 +4,7 @@ from typing import Final
 
 from recallscope.dashboards import config
 from recallscope.dashboards.board import Board, Row
-from recallscope.dashboards.panels import ORANGE, RED, TEXT, Lines, Number, Stacked, Target, Threshold
+from recallscope.dashboards.panels import ORANGE, RED, TEXT, Lines, Number, Stacked, Target, Threshold, runbook_of
 from recallscope.telemetry.queries import collector, health, service_levels, turns
 from recallscope.telemetry.queries import selector as select
 from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
@@ -35,6 +35,7 @@ HEALTH: Final = Board(
                     wide=8,
                     targets=(Target(service_levels.telemetry_loss(_PROCESS, WHOLE), "{{signal}}", instant=True),),
                     thresholds=_LOSS,
+                    links=(runbook_of("RecallscopeTelemetryLost"),),
                 ),
                 Number(
                     title="Processes that report",
@@ -51,6 +52,7 @@ HEALTH: Final = Board(
                     targets=(Target(health.overflowing(_PROCESS), "series", instant=True),),
                     thresholds=(Threshold(1, RED),),
                     decimals=0,
+                    links=(runbook_of("RecallscopeLabelOverflow"),),
                 ),
                 Number(
                     title="Spans closed by force",
@@ -68,6 +70,7 @@ HEALTH: Final = Board(
                     thresholds=(Threshold(1, RED),),
                     decimals=0,
                     missing="none",
+                    links=(runbook_of("RecallscopeObserverFailing"),),
                 ),
                 Stacked(
                     title="Passed on",
@@ -90,6 +93,7 @@ HEALTH: Final = Board(
                     "a line that climbs and ends is a process that went away.",
                     unit="s",
                     targets=(Target(health.sample_age(_PROCESS), "{{instance}}"),),
+                    links=(runbook_of("RecallscopeProcessGone"),),
                 ),
                 Lines(
                     title="Event loop lag, p99",
@@ -114,6 +118,7 @@ HEALTH: Final = Board(
                     most=1,
                     targets=(Target(collector.queue_used(_COLLECTOR), "{{exporter}}"),),
                     thresholds=(Threshold(0.5, ORANGE), Threshold(0.9, RED)),
+                    links=(runbook_of("CollectorQueueFilling"),),
                 ),
                 Lines(
                     title="Spans in and out",
@@ -146,6 +151,7 @@ HEALTH: Final = Board(
                         Target(collector.stores_refused(_COLLECTOR, STEP), "spans refused: {{exporter}}"),
                         Target(collector.points_refused(_COLLECTOR, STEP), "points refused: {{exporter}}"),
                     ),
+                    links=(runbook_of("CollectorQueueDropping"),),
                 ),
                 Lines(
                     title="Refused on arrival",
@@ -155,6 +161,7 @@ HEALTH: Final = Board(
                     wide=8,
                     targets=(Target(collector.refused(_COLLECTOR, STEP), "refused"),),
                     thresholds=(Threshold(1, RED),),
+                    links=(runbook_of("CollectorRefusing"),),
                 ),
                 Lines(
                     title="Traces dropped undecided",
@@ -164,6 +171,7 @@ HEALTH: Final = Board(
                     wide=8,
                     targets=(Target(collector.dropped_too_early(_COLLECTOR, STEP), "dropped"),),
                     thresholds=(Threshold(1, RED),),
+                    links=(runbook_of("CollectorDropsTracesEarly"),),
                 ),
             ),
         ),

@@ -4,7 +4,18 @@ from typing import Final
 
 from recallscope.dashboards import config
 from recallscope.dashboards.board import Board, Row
-from recallscope.dashboards.panels import GREEN, ORANGE, RED, Lines, Link, Number, Stacked, Target, Threshold
+from recallscope.dashboards.panels import (
+    GREEN,
+    ORANGE,
+    RED,
+    Lines,
+    Link,
+    Number,
+    Stacked,
+    Target,
+    Threshold,
+    runbook_of,
+)
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import model, turns
 from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
@@ -36,6 +47,7 @@ MODEL_AND_TOOLS: Final = Board(
                     targets=(Target(model.failed_share(_PROCESS, WHOLE), _PURPOSE, instant=True),),
                     base=GREEN,
                     thresholds=(Threshold(0.001, ORANGE), Threshold(0.01, RED)),
+                    links=(runbook_of("RecallscopeTurnsFailing"),),
                 ),
                 Stacked(
                     title="Calls",

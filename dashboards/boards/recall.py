@@ -16,6 +16,7 @@ from recallscope.dashboards.panels import (
     Target,
     Threshold,
     Traces,
+    runbook_of,
 )
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import recall, service_levels, traces
@@ -50,7 +51,10 @@ RECALL: Final = Board(
                     targets=(Target(service_levels.delivery(_RECALL, WHOLE), "{{policy}}", instant=True),),
                     base=RED,
                     thresholds=(Threshold(config.DELIVERY, GREEN),),
-                    links=(_COMPARISON,),
+                    links=(
+                        runbook_of("RecallscopeMemoryNotDelivered"),
+                        _COMPARISON,
+                    ),
                 ),
                 Number(
                     title="Hold",
@@ -62,7 +66,10 @@ RECALL: Final = Board(
                     targets=(Target(service_levels.hold(_RECALL, WHOLE), "{{policy}}", instant=True),),
                     base=RED,
                     thresholds=(Threshold(config.HOLD, GREEN),),
-                    links=(Link("Slow turn", config.board_url("slow-turn")),),
+                    links=(
+                        runbook_of("RecallscopeRecallHoldsTurns"),
+                        Link("Slow turn", config.board_url("slow-turn")),
+                    ),
                 ),
                 Number(
                     title="Recalls under way",
@@ -88,6 +95,7 @@ RECALL: Final = Board(
                     targets=(Target(recall.catalog_age(_PROCESS), "{{scope}}", instant=True),),
                     thresholds=(Threshold(900, ORANGE), Threshold(3600, RED)),
                     decimals=0,
+                    links=(runbook_of("RecallscopeCatalogStale"),),
                 ),
             ),
         ),
@@ -114,6 +122,7 @@ RECALL: Final = Board(
                     unit=_RATE,
                     wide=8,
                     targets=(Target(recall.outcomes(_RECALL, STEP), "{{outcome}}"),),
+                    links=(runbook_of("RecallscopeMemoryUnavailable"),),
                 ),
                 Stacked(
                     title="Deliveries",
@@ -135,6 +144,7 @@ RECALL: Final = Board(
                     unit="suffix:skips/min",
                     wide=8,
                     targets=(Target(recall.skipped(_RECALL, STEP), "{{reason}} at {{point}}"),),
+                    links=(runbook_of("RecallscopeDeliveriesSkipped"),),
                 ),
                 Stacked(
                     title="Recalls without delivery by reason",
@@ -143,6 +153,7 @@ RECALL: Final = Board(
                     unit=_RATE,
                     wide=8,
                     targets=(Target(recall.undelivered(_RECALL, STEP), "{{outcome}}: {{reason}}"),),
+                    links=(runbook_of("RecallscopeNothingDelivered"),),
                 ),
                 Stacked(
                     title="Selector failed, or was not asked",
@@ -154,6 +165,7 @@ RECALL: Final = Board(
                         Target(recall.refinements_failed(_RECALL, STEP), "failed: {{reason}}"),
                         Target(recall.refinements_skipped(_RECALL, STEP), "not asked: {{reason}}"),
                     ),
+                    links=(runbook_of("RecallscopeSelectorFailing"),),
                 ),
                 Stacked(
                     title="Rolled back, and too late",
@@ -208,7 +220,10 @@ RECALL: Final = Board(
                     unit="suffix:sends/min",
                     wide=8,
                     targets=(Target(recall.overruns(_RECALL, STEP), "{{policy}}"),),
-                    links=(Link("Slow turn", config.board_url("slow-turn")),),
+                    links=(
+                        runbook_of("RecallscopeRecallHoldsTurns"),
+                        Link("Slow turn", config.board_url("slow-turn")),
+                    ),
                 ),
                 Lines(
                     title="Fast against refined, p95",

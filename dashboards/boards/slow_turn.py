@@ -4,7 +4,7 @@ from typing import Final
 
 from recallscope.dashboards import config
 from recallscope.dashboards.board import Board, Row
-from recallscope.dashboards.panels import ORANGE, RED, Bars, Lines, Link, Stacked, Target, Threshold, Traces
+from recallscope.dashboards.panels import ORANGE, RED, Bars, Lines, Link, Stacked, Target, Threshold, Traces, runbook_of
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import model, traces, turns
 from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
@@ -76,6 +76,7 @@ SLOW_TURN: Final = Board(
                     wide=8,
                     targets=(Target(turns.oldest_age(_PROCESS), "age"),),
                     thresholds=(Threshold(config.SLOW_TURN_SECONDS, RED),),
+                    links=(runbook_of("RecallscopeTurnStuck"),),
                 ),
                 Lines(
                     title="Event loop lag",
@@ -90,6 +91,7 @@ SLOW_TURN: Final = Board(
                         Target(turns.loop_lag_quantile(0.99, _PROCESS, STEP), "p99"),
                     ),
                     thresholds=(Threshold(0.005, ORANGE), Threshold(config.LOOP_LAG_SECONDS, RED)),
+                    links=(runbook_of("RecallscopeLoopLag"),),
                 ),
                 Lines(
                     title="Time to first chunk p95 by model",

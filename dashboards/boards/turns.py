@@ -4,7 +4,19 @@ from typing import Final
 
 from recallscope.dashboards import config
 from recallscope.dashboards.board import Board, Row
-from recallscope.dashboards.panels import GREEN, ORANGE, RED, Heat, Lines, Link, Number, Stacked, Target, Threshold
+from recallscope.dashboards.panels import (
+    GREEN,
+    ORANGE,
+    RED,
+    Heat,
+    Lines,
+    Link,
+    Number,
+    Stacked,
+    Target,
+    Threshold,
+    runbook_of,
+)
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import service_levels, turns
 from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
@@ -35,7 +47,10 @@ TURNS: Final = Board(
                     decimals=2,
                     targets=(Target(service_levels.slow_turns(_TURN, WHOLE), "{{policy}}", instant=True),),
                     thresholds=(_ALLOWED,),
-                    links=(_WHERE,),
+                    links=(
+                        runbook_of("RecallscopeSlowTurns"),
+                        _WHERE,
+                    ),
                 ),
                 Number(
                     title="Error budget left",
@@ -43,7 +58,13 @@ TURNS: Final = Board(
                     "is all of it, 0 % none, below 0 it is overdrawn.",
                     unit="percentunit",
                     decimals=0,
-                    targets=(Target(turns.slow_turns_budget_left(_TURN, WHOLE), "{{policy}}", instant=True),),
+                    targets=(
+                        Target(
+                            turns.slow_turns_budget_left(config.SLOW_TURN_SHARE, _TURN, WHOLE),
+                            "{{policy}}",
+                            instant=True,
+                        ),
+                    ),
                     base=RED,
                     thresholds=(Threshold(0, ORANGE), Threshold(0.25, GREEN)),
                     links=(_WHERE,),
@@ -63,7 +84,10 @@ TURNS: Final = Board(
                     unit="s",
                     targets=(Target(turns.oldest_age(_PROCESS), "age", instant=True),),
                     thresholds=(Threshold(config.SLOW_TURN_SECONDS, ORANGE), Threshold(60, RED)),
-                    links=(_WHERE,),
+                    links=(
+                        runbook_of("RecallscopeTurnStuck"),
+                        _WHERE,
+                    ),
                 ),
                 Number(
                     title="Turns under way",
@@ -138,7 +162,10 @@ TURNS: Final = Board(
                     "a person who did; loop_stopped and max_turn_requests are turns that went round in circles.",
                     unit="suffix:turns/min",
                     targets=(Target(turns.by_outcome(_TURN, STEP), "{{outcome}}"),),
-                    links=(Link("Model and tools", config.board_url("model-and-tools")),),
+                    links=(
+                        runbook_of("RecallscopeTurnsFailing"),
+                        Link("Model and tools", config.board_url("model-and-tools")),
+                    ),
                 ),
                 Lines(
                     title="Share of slow turns",
@@ -156,10 +183,11 @@ TURNS: Final = Board(
                     "the budget lasts exactly as long as it must; at 6 for hours, somebody should look.",
                     unit="suffix:times",
                     targets=(
-                        Target(turns.slow_turns_burn(_TURN, "1h"), "{{policy}}, 1 h"),
-                        Target(turns.slow_turns_burn(_TURN, "6h"), "{{policy}}, 6 h"),
+                        Target(turns.slow_turns_burn(config.SLOW_TURN_SHARE, _TURN, "1h"), "{{policy}}, 1 h"),
+                        Target(turns.slow_turns_burn(config.SLOW_TURN_SHARE, _TURN, "6h"), "{{policy}}, 6 h"),
                     ),
                     thresholds=(Threshold(1, ORANGE), Threshold(6, RED)),
+                    links=(runbook_of("RecallscopeSlowTurns"),),
                 ),
                 Lines(
                     title="Follow-up work that could not be scheduled",

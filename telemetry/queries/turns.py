@@ -1,7 +1,5 @@
 """Turns: how long they take, how they end, where their time goes."""
 
-from typing import Final
-
 from recallscope.runtime.events import TurnPhase
 from recallscope.telemetry import names
 from recallscope.telemetry.queries.service_levels import slow_turns
@@ -29,9 +27,6 @@ __all__ = [
     "versions",
 ]
 
-SLOW_TURN_BUDGET: Final = 0.05
-"""The share of turns that may be slow."""
-
 
 def count(selector: str, window: str) -> str:
     """Count the turns that ended within `window`."""
@@ -58,14 +53,14 @@ def first_token_quantile(share: float, selector: str, window: str, *by: str) -> 
     return quantile(share, names.TURN_TIME_TO_FIRST_TOKEN, selector, window, *by)
 
 
-def slow_turns_burn(selector: str, window: str) -> str:
-    """Say how many times faster than allowed slow turns use up their budget (1: exactly as allowed)."""
-    return f"({slow_turns(selector, window)}) / {SLOW_TURN_BUDGET}"
+def slow_turns_burn(allowed: float, selector: str, window: str) -> str:
+    """Say how many times the `allowed` share of slow turns there is (1: the budget lasts as long as it must)."""
+    return f"({slow_turns(selector, window)}) / {allowed:g}"
 
 
-def slow_turns_budget_left(selector: str, window: str) -> str:
-    """Give the share of the budget of slow turns that is left over `window`; below 0 it is overdrawn."""
-    return f"1 - {slow_turns_burn(selector, window)}"
+def slow_turns_budget_left(allowed: float, selector: str, window: str) -> str:
+    """Give the share of the budget of slow turns (`allowed` of all) that `window` has left; below 0 it is overdrawn."""
+    return f"1 - {slow_turns_burn(allowed, selector, window)}"
 
 
 def active(selector: str) -> str:

@@ -19,19 +19,25 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 BY_PROMETHEUS = {"job", "instance"}
 """Labels that a Prometheus adds to whatever it scrapes."""
 
+_ITEMS = ("spans", "metric_points", "log_records")
 COLLECTOR: Mapping[str, set[str]] = {
-    "otelcol_exporter_enqueue_failed_spans_total": {"exporter"},
+    **{
+        f"otelcol_exporter_{what}_{item}_total": {"exporter"}
+        for what in ("sent", "send_failed", "enqueue_failed")
+        for item in _ITEMS
+    },
+    **{
+        f"otelcol_receiver_{what}_{item}_total": {"receiver", "transport"}
+        for what in ("accepted", "refused")
+        for item in _ITEMS
+    },
     "otelcol_exporter_queue_capacity": {"exporter"},
     "otelcol_exporter_queue_size": {"exporter"},
-    "otelcol_exporter_send_failed_metric_points_total": {"exporter"},
-    "otelcol_exporter_send_failed_spans_total": {"exporter"},
-    "otelcol_exporter_sent_spans_total": {"exporter"},
+    "otelcol_process_uptime_seconds_total": set(),
     "otelcol_processor_tail_sampling_global_count_traces_sampled_total": {"sampled"},
     "otelcol_processor_tail_sampling_sampling_trace_dropped_too_early_total": set(),
-    "otelcol_receiver_accepted_spans_total": {"receiver", "transport"},
-    "otelcol_receiver_refused_spans_total": {"receiver", "transport"},
 }
-"""What the dashboards ask of the collector's own metrics; tests/real asks a real one for them."""
+"""The collector's own metrics that may be asked for; tests/real asks a real one for them."""
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +73,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, frozenset[
         for sample in family.samples:
             labels.setdefault(sample.name, set(BY_PROMETHEUS)).update(sample.labels)
     labels |= {name: BY_PROMETHEUS | found for name, found in COLLECTOR.items()}
+    labels["up"] = BY_PROMETHEUS  # what a Prometheus says of each scrape
     return {name: frozenset(found) for name, found in labels.items()}
 
 
