@@ -36,6 +36,10 @@ COMMANDS = {
     "model-server": LazyCommand(
         "recallscope.runtime.cli.model_server:model_server", "Serve the scripted model server on loopback."
     ),
+    "dashboards": LazyCommand(
+        "recallscope.runtime.cli.dashboards:dashboards",
+        "Write dashboards, alert rules, runbooks and a stack to run them into a folder.",
+    ),
     "doctor": LazyCommand(
         "recallscope.runtime.cli.doctor.command:doctor", "Check models, memory, telemetry, clocks and settings."
     ),
