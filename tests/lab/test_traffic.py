@@ -64,6 +64,8 @@ async def test_the_words_of_ordinary_prompts_match_or_do_not_as_their_share_says
             titles = [hit.note.title for hit in found.fast]
             select = turn.parts[0].purposes["memory_selection"].steps[0].select
             chosen = select.contains if select is not None else ("",)
+            if select is not None:
+                assert set(select.contains) <= {note.title for note in found.candidates}, turn.prompt
             if turn.kind is Kind.ORDINARY:
                 matched.append(bool(titles))
                 assert titles in ([], [chosen[0]]), (turn.prompt, titles)
