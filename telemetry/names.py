@@ -205,6 +205,12 @@ RECALL_WAIT_DURATION: Final = histogram(
     *(POLICY, POINT, ENDED_BY),
     buckets=BUCKETS_R,
 )
+RECALL_READY_DURATION: Final = histogram(
+    "recallscope.recall.ready.duration",
+    "Time from the first send's question for memory until notes were there, 0 if they were; none if they never came.",
+    POLICY,
+    buckets=BUCKETS_R,
+)
 RECALL_WAIT_OVERRUNS: Final = counter(
     "recallscope.recall.wait.overruns", "{wait}", "Initial waits longer than their ceiling and 5 ms.", POLICY
 )

@@ -8,6 +8,7 @@ from recallscope.runtime.events import (
     NotAsked,
     PolicyName,
     Reason,
+    RecallSettled,
     RecallWaited,
     SessionOpened,
     ToolFinished,
@@ -79,6 +80,17 @@ def test_a_delivered_recall_is_counted_with_its_waits_and_deliveries(make_metric
     assert _point(points, names.RECALL_TURNS, scenario="slow_with_tools", delivered="both", reason="none") == 1
     assert _point(points, names.RECALL_TURN_WAIT_DURATION, policy="tiered", scenario="slow_with_tools") == (1, 0.002)
     assert _only(points, names.RECALL_ACTIVE) == 0
+
+
+def test_the_time_until_notes_were_there_is_measured_from_the_question_of_the_first_send(make_metrics: Make) -> None:
+    """0 if the words had answered before it, else until the first result with notes; nothing if none ever came."""
+    ready = names.RECALL_READY_DURATION.name
+    came_later = _feed(make_metrics(), tool_free_turn())
+    never_came = [event for event in tool_free_turn() if not isinstance(event, RecallSettled)]
+
+    assert _only(_feed(make_metrics(), golden_turn()), names.RECALL_READY_DURATION) == (1, 0.0)
+    assert [(count, round(total, 6)) for count, total in came_later[ready].values()] == [(1, 0.048)]
+    assert ready not in _feed(make_metrics(), never_came)
 
 
 def test_what_went_wrong_is_counted_with_its_reason(make_metrics: Make) -> None:

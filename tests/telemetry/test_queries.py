@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from recallscope.telemetry import names, queries
+from recallscope.telemetry.queries import whatif
 
 SELECTOR = queries.job("agents")
 ALL: dict[str, Callable[[str, str], str]] = {
@@ -19,6 +20,9 @@ ALL: dict[str, Callable[[str, str], str]] = {
     "delivery": queries.delivery,
     "slow_turns": queries.slow_turns,
     "telemetry_loss": queries.telemetry_loss,
+    "share_by_ceiling": whatif.share_by_ceiling,
+    "ready_within": lambda selector, window: whatif.ready_within(0.1, selector, window),
+    "ready_quantile": lambda selector, window: whatif.ready_quantile(0.9, selector, window),
 }
 
 
@@ -38,6 +42,12 @@ def test_a_query_asks_for_metrics_that_exist(query: Callable[[str, str], str]) -
 def test_the_boundary_of_a_slow_turn_is_a_bucket() -> None:
     """A share above a bound can only be asked for at a boundary, spelled as the exposition spells it."""
     assert float(queries.SLOW_TURN) in names.BUCKETS_T
+
+
+def test_a_ceiling_that_is_no_bucket_is_refused() -> None:
+    """A share within a ceiling can only be asked for at a boundary."""
+    with pytest.raises(ValueError, match=r"0\.12 s is no bound"):
+        whatif.ready_within(0.12, SELECTOR, "1h")
 
 
 def test_the_labels_of_the_table_are_those_of_its_metric() -> None:
