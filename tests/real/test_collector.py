@@ -1,0 +1,233 @@
+"""The shipped files in a real collector: they are valid, and what goes through is guarded, masked and sampled."""
+
+import json
+import secrets
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from programs import COLLECTOR_FILE, FLEET_FILE, Collector, run_collector, validate, wait_until
+from relay import Seen, kept_spans, traces_of
+
+from recallscope.telemetry import names
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+KEY = "sk-proj-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"
+MAIL = "ada.lovelace@example.org"
+BEARER = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
+SECRETS = (KEY, MAIL, BEARER, "hunter2hunter2", "s3cr3tpass")
+QUICK = {
+    "OTELCOL_DECISION_WAIT": "1s",
+    "OTELCOL_DECISION_WAIT_AFTER_ROOT": "100ms",
+    "OTELCOL_TRACES_ENDPOINT": "127.0.0.1:9",
+    "OTELCOL_METRICS_ENDPOINT": "http://127.0.0.1:9/api/v1/write",
+}
+"""Decisions within a second, and nobody behind the collector: what it kept is read from its file."""
+
+Attributes = dict[str, str | bool | int]
+
+
+def _value(value: str | bool | int) -> dict[str, Any]:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case str():
+            return {"stringValue": value}
+
+
+def _pairs(attributes: Attributes) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in attributes.items()]
+
+
+def _span(trace: str, name: str, attributes: Attributes | None = None, **more: Any) -> dict[str, Any]:
+    now = time.time_ns()
+    return {
+        "traceId": trace,
+        "spanId": secrets.token_hex(8),
+        "name": name,
+        "startTimeUnixNano": str(now - 1_000_000),
+        "endTimeUnixNano": str(now),
+        "attributes": _pairs(attributes or {}),
+        **more,
+    }
+
+
+def _send(collector: Collector, signal: str, items: list[dict[str, Any]], resource: Attributes | None = None) -> None:
+    """Send spans or log records as another program would."""
+    kind, inner = {"traces": ("Spans", "spans"), "logs": ("Logs", "logRecords")}[signal]
+    resources = {"attributes": _pairs({"service.name": "other", **(resource or {})})}
+    body = {f"resource{kind}": [{"resource": resources, f"scope{kind}": [{inner: items}]}]}
+    request = Request(  # noqa: S310 - the collector on loopback
+        f"{collector.endpoint}/v1/{signal}", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    with urlopen(request, timeout=10) as answer:  # noqa: S310 - as above
+        assert answer.status == 200
+
+
+def _new_trace() -> str:
+    return secrets.token_hex(16)
+
+
+def _kept(collector: Collector, trace: str) -> tuple[Seen, ...]:
+    found = traces_of(kept_spans(collector.kept)).get(trace)
+    return found.spans if found is not None else ()
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Generator[Collector]:
+    """Run a collector with the shipped file that keeps no trace but those that it must."""
+    with run_collector(tmp_path_factory.mktemp("collector"), **QUICK, OTELCOL_BASELINE_PERCENT="0") as running:
+        yield running
+
+
+@pytest.mark.parametrize("file", [COLLECTOR_FILE, FLEET_FILE], ids=lambda path: path.name)
+def test_the_shipped_files_are_valid(file: Path) -> None:
+    """The collector takes both files as they are, with no variable set, and calls no name in them old."""
+    done = validate(file)
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "deprecated" not in done.stderr
+
+
+def test_a_wrong_file_is_not(tmp_path: Path) -> None:
+    """What validates the files refuses a setting that does not exist."""
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(
+        COLLECTOR_FILE.read_text(encoding="utf-8").replace("num_traces:", "number_of_traces:"), encoding="utf-8"
+    )
+
+    done = validate(wrong)
+
+    assert done.returncode == 1
+    assert "number_of_traces" in done.stderr
+
+
+def test_it_starts_without_a_complaint(collector: Collector) -> None:
+    """No component calls its name or a setting deprecated, and none warns."""
+    complaints = [line for line in collector.log.splitlines() if '"level":"warn"' in line and "deprecat" in line]
+
+    assert complaints == []
+
+
+def test_credentials_and_mail_addresses_are_masked(collector: Collector) -> None:
+    """A planted key, a bearer token, passwords and a mail address are in nothing that leaves the collector."""
+    trace = _new_trace()
+    span = _span(
+        trace,
+        f"GET as {MAIL}",
+        {
+            names.TURN_KEEP: True,
+            "note": f"key {KEY} of {MAIL}",
+            "http.request.header.authorization": f"Bearer {BEARER}",
+            "url.full": "postgres://ada:s3cr3tpass@db/notes",
+            "line": "password=hunter2hunter2",
+            names.USAGE_INPUT: 1200,
+            names.MEMORY_RECORD_ID: "user/how-to-task-refactor-everything",
+        },
+        events=[
+            {
+                "name": "exception",
+                "timeUnixNano": str(time.time_ns()),
+                "attributes": _pairs({"exception.message": f"{KEY} is no key"}),
+            }
+        ],
+        status={"code": 2, "message": f"401: {KEY} of {MAIL}"},
+    )
+
+    _send(collector, "traces", [span], {"owner": MAIL})
+    wait_until(lambda: bool(_kept(collector, trace)), "the trace is kept")
+
+    text, (kept,) = collector.kept.read_text(encoding="utf-8"), _kept(collector, trace)
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert kept.attributes["note"] == "key **** of ****"
+    assert kept.attributes["url.full"] == "postgres****db/notes"
+    assert kept.attributes["http.request.header.authorization"] == "****"
+    assert (kept.name, kept.attributes[names.USAGE_INPUT]) == ("GET as ****", 1200)
+    assert kept.attributes[names.MEMORY_RECORD_ID] == "user/how-to-task-refactor-everything"
+
+
+def test_an_overgrown_span_keeps_what_matters(collector: Collector) -> None:
+    """Of 200 attributes and a value of 100,000 characters the essentials stay, and the rest is cut."""
+    trace = _new_trace()
+    chaff: Attributes = {f"chaff.{number}": "x" * 50 for number in range(200)}
+    ours: Attributes = {names.TURN_KEEP: True, names.TURN_OUTCOME: "failed", names.RECALL_REASON: "abort"}
+
+    _send(collector, "traces", [_span(trace, "wide", {"big": "y" * 100_000, **chaff, **ours})])
+    wait_until(lambda: bool(_kept(collector, trace)), "the trace is kept")
+
+    (kept,) = _kept(collector, trace)
+    assert len(kept.attributes) == 96
+    assert {name: kept.attributes.get(name) for name in ours} == ours
+    assert max(len(value) for value in kept.attributes.values() if isinstance(value, str)) <= 4096
+
+
+def test_a_failed_span_keeps_its_trace(collector: Collector) -> None:
+    """One span with status ERROR keeps the whole trace; a trace that merely was, or was cancelled, is not kept."""
+    failed, usual, cancelled = _new_trace(), _new_trace(), _new_trace()
+    spans = [
+        _span(failed, "search_memory", status={"code": 2}),
+        *(_span(failed, f"child {number}") for number in range(3)),
+        _span(usual, "invoke_agent a", {names.TURN_OUTCOME: "end_turn"}),
+        _span(cancelled, "invoke_agent a", {names.TURN_OUTCOME: "cancelled"}),
+    ]
+    _send(collector, "traces", spans)
+    last = _new_trace()
+    _send(collector, "traces", [_span(last, "last", {names.TURN_KEEP: True})])
+    wait_until(lambda: bool(_kept(collector, last)), "the last trace is kept")
+
+    assert len(_kept(collector, failed)) == 4
+    assert (_kept(collector, usual), _kept(collector, cancelled)) == ((), ())
+
+
+def test_a_marker_that_comes_first_keeps_what_comes_late(collector: Collector) -> None:
+    """A turn longer than the decision is kept for its marker alone, and spans after the decision follow it."""
+    trace = _new_trace()
+    parent = secrets.token_hex(8)
+    _send(collector, "traces", [_span(trace, names.TURN_MARK, {names.TURN_KEEP: True}, parentSpanId=parent)])
+    wait_until(lambda: len(_kept(collector, trace)) == 1, "the marker is kept")
+
+    _send(collector, "traces", [_span(trace, "invoke_agent a", spanId=parent)])
+
+    wait_until(lambda: len(_kept(collector, trace)) == 2, "the root follows")
+
+
+def test_environment_is_what_the_collector_says(tmp_path: Path) -> None:
+    """A process that calls its environment `local` is in the one that the collector stands for."""
+    with run_collector(tmp_path, **QUICK, OTELCOL_ENVIRONMENT="canary", OTELCOL_BASELINE_PERCENT="100") as running:
+        trace = _new_trace()
+        _send(running, "traces", [_span(trace, "one")], {names.DEPLOYMENT: "local"})
+        wait_until(lambda: bool(_kept(running, trace)), "the trace is kept")
+        resource = json.loads(running.kept.read_text(encoding="utf-8").splitlines()[0])["resourceSpans"][0]["resource"]
+
+    assert {"key": names.DEPLOYMENT, "value": {"stringValue": "canary"}} in resource["attributes"]
+
+
+def test_logs_are_taken(collector: Collector) -> None:
+    """Log records are accepted, so that an agent that exports them loses none on the way."""
+    before = collector.own("otelcol_receiver_accepted_log_records_total")
+
+    _send(collector, "logs", [{"timeUnixNano": str(time.time_ns()), "body": {"stringValue": f"key {KEY}"}}])
+
+    assert collector.own("otelcol_receiver_accepted_log_records_total") == before + 1
+
+
+def test_the_file_of_kept_traces_is_bounded(tmp_path: Path) -> None:
+    """The file turns over at its size, and the oldest goes."""
+    limits = {"OTELCOL_KEPT_MEGABYTES": "1", "OTELCOL_KEPT_BACKUPS": "2", "OTELCOL_BASELINE_PERCENT": "100"}
+    with run_collector(tmp_path, **QUICK, **limits) as running:
+        for _ in range(20):
+            chaff: Attributes = {f"chaff.{number}": "x" * 4000 for number in range(60)}
+            _send(running, "traces", [_span(_new_trace(), "wide", chaff) for _ in range(2)])
+        last = _new_trace()
+        _send(running, "traces", [_span(last, "last")])
+        wait_until(lambda: bool(_kept(running, last)), "the last trace is kept")
+        files = sorted(tmp_path.glob("kept*.jsonl"))
+
+    assert 2 <= len(files) <= 3
+    assert max(file.stat().st_size for file in files) <= 1024 * 1024
