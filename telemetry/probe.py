@@ -4,10 +4,11 @@ Blocking, some seconds at most (the exporters' own timeout); nothing of it goes 
 """
 
 import logging
+import re
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -24,6 +25,13 @@ from recallscope.telemetry.metric_export import MetricFlow
 from recallscope.telemetry.settings import ExportPlan, plan_export
 
 __all__ = ["Probe", "probe_exports"]
+
+
+LEAST_SECONDS: Final = 2.0
+"""An exporter says why an attempt failed only if it has the time for another one, which it makes after a second."""
+
+_SYSTEM_ERROR: Final = re.compile(r"\[Errno -?\d+\] ([^\"')]+)")
+"""What the operating system says, within what the HTTP library makes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,7 @@ def probe_exports(environ: Mapping[str, str], *, version: str) -> tuple[Probe, .
 
 def _probe(plan: ExportPlan, environ: Mapping[str, str], version: str) -> Probe:
     started = time.monotonic()
+    plan = replace(plan, timeout=max(plan.timeout, LEAST_SECONDS))
     with _heard() as said:
         export = exporter_of(plan, environ, lambda otlp: _export_of(otlp, plan, version))
         # The exporters log why they fail; where a process is observed that log is off, here it is the answer.
@@ -59,7 +68,7 @@ def _probe(plan: ExportPlan, environ: Mapping[str, str], version: str) -> Probe:
         problem = None
         try:
             if export is None or not export():
-                problem = said[-1] if said else "it was not taken, and no reason was given"
+                problem = _reason(said)
         except REFUSALS as error:
             problem = str(error)
     endpoint = environ.get(f"OTEL_EXPORTER_OTLP_{plan.signal}_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -104,6 +113,16 @@ def _span(version: str) -> Any:
     span = provider.get_tracer(names.SCOPE, version).start_span(names.DOCTOR_SPAN)
     span.end()
     return span
+
+
+def _reason(said: Sequence[str]) -> str:
+    """Return why it failed: of the last message its details (gRPC), else what the first attempt failed with (HTTP)."""
+    if not said:
+        return "no reason was given"
+    if details := said[-1].partition("error details: ")[2]:
+        return details
+    system = _SYSTEM_ERROR.search(said[0])
+    return system[1] if system else said[0].partition(" encountered while")[0].removeprefix("Transient error ")
 
 
 @contextmanager

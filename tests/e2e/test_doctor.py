@@ -78,7 +78,10 @@ async def test_much_is_wrong(place: "Place", free_port: int) -> None:
     assert "401" in texts["model"]
     assert "check the API key" in texts["model"]
     assert "the selection is no JSON object" in texts["selector"]
-    assert f"http://127.0.0.1:{free_port} over http/protobuf did not take" in texts["otlp traces"]
+    assert (
+        f"http://127.0.0.1:{free_port} over http/protobuf did not take a span: Connection refused"
+        in texts["otlp traces"]
+    )
     assert "no /metrics answers there; set telemetry.metrics_port" in texts["metrics"]
     assert "cannot be written to" in texts["journal"]
     assert "recall.ceiling_seconds (0.12) is no bucket boundary" in texts["settings"]

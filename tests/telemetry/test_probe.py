@@ -44,9 +44,19 @@ def test_each_exported_signal_is_sent_once(variables: pytest.MonkeyPatch, protoc
     assert (receiver.metrics(), receiver.logs()) == ({}, [])
 
 
-@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_a_dead_endpoint_is_told_in_the_words_of_the_system(variables: pytest.MonkeyPatch) -> None:
+    """Not in those of the library, which only counts its attempts."""
+    more = {"OTEL_EXPORTER_OTLP_TIMEOUT": "0.2", "OTEL_METRICS_EXPORTER": "none"}
+    environ = _set(variables, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", **more})
+
+    [probe] = probe_exports(environ, version="1")
+
+    assert probe.problem == "Connection refused"
+
+
+@pytest.mark.parametrize(("protocol", "words"), [("http/protobuf", "Service Unavailable"), ("grpc", "not now")])
 def test_a_refusal_is_told_and_logged_nowhere(
-    variables: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, protocol: str
+    variables: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, protocol: str, words: str
 ) -> None:
     """The exporter's own words are the problem; its log is as it was before."""
     exporters = logging.getLogger("opentelemetry.exporter")
@@ -57,7 +67,7 @@ def test_a_refusal_is_told_and_logged_nowhere(
         [probe] = probe_exports(environ, version="1")
 
     assert probe.signal == "traces"
-    assert probe.problem
+    assert words in (probe.problem or "")
     assert (caplog.records, exporters.level, exporters.handlers) == ([], before, [])
 
 

@@ -117,11 +117,11 @@ def check_exports(environ: Mapping[str, str] | None = None) -> Iterator[Finding]
 def _probed(probe: Probe) -> Finding:
     check = f"{OTLP} {probe.signal}"
     where = f"{mask_text(probe.endpoint)} over {probe.protocol}"
+    what = "a span" if probe.signal == "traces" else probe.signal
     if probe.problem is None:
-        what = "took a span" if probe.signal == "traces" else "takes them"
-        return fine(check, f"{where} {what} in {probe.seconds * 1000:.0f} ms")
+        return fine(check, f"{where} took {what} after {probe.seconds * 1000:.0f} ms")
     return failed(
         check,
-        f"{where} did not take them: {mask_text(probe.problem)}; check that the collector runs, the address, "
-        "OTEL_EXPORTER_OTLP_PROTOCOL and OTEL_EXPORTER_OTLP_HEADERS",
+        f"{where} did not take {what}: {mask_text(probe.problem).rstrip('.')}; check that the collector runs, the "
+        "address, OTEL_EXPORTER_OTLP_PROTOCOL and OTEL_EXPORTER_OTLP_HEADERS",
     )
