@@ -21,7 +21,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat, QueryEdito
 from grafana_foundation_sdk.models.tempo import SearchTableType
 
 from recallscope.dashboards import config
-from recallscope.dashboards.panels import Bars, Heat, Link, Matrix, Number, Panel, Rows, Traces
+from recallscope.dashboards.panels import Bars, Curve, Heat, Link, Matrix, Number, Panel, Rows, Traces
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import collector, selector, turns
 
@@ -179,7 +179,7 @@ def _queries(panel: Panel) -> Iterator[prometheus_models.Dataquery]:
     form = PromQueryFormat.TIME_SERIES
     if isinstance(panel, Heat):
         form = PromQueryFormat.HEATMAP
-    elif isinstance(panel, Rows | Matrix):
+    elif isinstance(panel, Rows | Matrix | Curve):
         form = PromQueryFormat.TABLE
     for letter, target in zip(ascii_uppercase, panel.targets, strict=False):
         query = prometheus.Dataquery().ref_id(letter).expr(target.expr).format(form).editor_mode(QueryEditorMode.CODE)

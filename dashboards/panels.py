@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from grafana_foundation_sdk.builders import bargauge, common, heatmap, stat, table, timeseries
+from grafana_foundation_sdk.builders import bargauge, common, heatmap, stat, table, timeseries, trend
 from grafana_foundation_sdk.models import common as shared
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import heatmap as heatmaps
@@ -23,6 +23,7 @@ __all__ = [
     "RED",
     "TEXT",
     "Bars",
+    "Curve",
     "Heat",
     "Lines",
     "Link",
@@ -43,8 +44,9 @@ ORANGE: Final = "orange"
 RED: Final = "red"
 TEXT: Final = "text"
 
+BOUND: Final = "le"
 VALUE: Final = "Value"
-"""What Grafana calls the column of a query's figures."""
+"""The label of a histogram's bounds, and what Grafana calls the column of a query's figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,38 @@ class Matrix(Panel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Curve(Panel):
+    """Lines over the bounds of a histogram (`le`), one for each value of the label `column`; the axis is a logarithm."""
+
+    column: str
+    bound_unit: str
+    bound_name: str
+    least: float | None = 0
+
+    def drawn(self) -> models.Panel:
+        """Turn the series of one query into numbers by bound, without the last one, which is infinite."""
+        bound = f"{BOUND}\\{self.column}"
+        infinite = {"fieldName": BOUND, "config": {"id": "equal", "options": {"value": "+Inf"}}}
+        matrix = {"rowField": BOUND, "columnField": self.column, "valueField": VALUE, "emptyValue": "null"}
+        numbers = {"conversions": [{"targetField": bound, "destinationType": "number"}]}
+        panel = trend.Panel().x_field(bound).line_width(2).show_points(shared.VisibilityMode.ALWAYS).legend(_legend())
+        panel.with_transformation(
+            _transformation("filterByValue", {"filters": [infinite], "match": "any", "type": "exclude"})
+        )
+        panel.with_transformation(_transformation("groupingToMatrix", matrix))
+        panel.with_transformation(_transformation("convertFieldType", numbers))
+        panel.with_transformation(_transformation("sortBy", {"sort": [{"field": bound, "desc": False}]}))
+        axis = [
+            models.DynamicConfigValue("displayName", self.bound_name),
+            models.DynamicConfigValue("unit", self.bound_unit),
+            models.DynamicConfigValue("custom.scaleDistribution", {"type": "log", "log": 10}),
+        ]
+        if self.thresholds:
+            panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(shared.GraphThresholdsStyleMode.DASHED))
+        return panel.override_by_name(bound, axis).build()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traces(Panel):
     """The traces that a search in TraceQL found, newest first; each leads to its spans."""
 
@@ -248,10 +282,13 @@ def runbook_of(alert: str) -> Link:
 
 def _over_time() -> timeseries.Panel:
     panel = timeseries.Panel().show_points(shared.VisibilityMode.AUTO).span_nulls(span_nulls=False)
-    legend = common.VizLegendOptions().display_mode(shared.LegendDisplayMode.TABLE).show_legend(show_legend=True)
-    legend.placement(shared.LegendPlacement.RIGHT).calcs(["lastNotNull", "max"])
     tooltip = common.VizTooltipOptions().mode(shared.TooltipDisplayMode.MULTI).sort(shared.SortOrder.DESCENDING)
-    return panel.legend(legend).tooltip(tooltip)
+    return panel.legend(_legend()).tooltip(tooltip)
+
+
+def _legend() -> common.VizLegendOptions:
+    legend = common.VizLegendOptions().display_mode(shared.LegendDisplayMode.TABLE).show_legend(show_legend=True)
+    return legend.placement(shared.LegendPlacement.RIGHT).calcs(["lastNotNull", "max"])
 
 
 def _last() -> common.ReduceDataOptions:

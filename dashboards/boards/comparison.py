@@ -4,9 +4,22 @@ from typing import Final
 
 from recallscope.dashboards import config
 from recallscope.dashboards.board import Board, Row
-from recallscope.dashboards.panels import GREEN, ORANGE, RED, Lines, Link, Matrix, Number, Rows, Target, Threshold
+from recallscope.dashboards.panels import (
+    GREEN,
+    ORANGE,
+    RED,
+    TEXT,
+    Curve,
+    Lines,
+    Link,
+    Matrix,
+    Number,
+    Rows,
+    Target,
+    Threshold,
+)
 from recallscope.telemetry import names, queries
-from recallscope.telemetry.queries import table, traces
+from recallscope.telemetry.queries import table, traces, whatif
 from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
 
 __all__ = ["COMPARISON"]
@@ -112,6 +125,34 @@ COMPARISON: Final = Board(
                     sort_by="scenario",
                     above_zero=True,
                     row_links=(Link("Traces of these turns", config.explore_url(_CELL)),),
+                ),
+            ),
+        ),
+        Row(
+            "What if the ceiling were another",
+            (
+                Curve(
+                    title="First sends that memory would have reached, by ceiling",
+                    description="For each ceiling of the first wait, the share of first sends that notes would have "
+                    "reached, from the moments when they were there. Where the line is flat, a longer wait brings "
+                    "nothing; `recallscope whatif` gives counts and intervals.",
+                    unit="percentunit",
+                    wide=16,
+                    most=1,
+                    targets=(Target(whatif.share_by_ceiling(_RECALL, WHOLE), instant=True),),
+                    column=names.POLICY,
+                    bound_unit="s",
+                    bound_name="ceiling",
+                ),
+                Number(
+                    title="Ceiling that reaches 95 % of them",
+                    description="Within this time 95 % of the first sends had notes, of those that had any before "
+                    "their turn was over. A ceiling above it brings little more.",
+                    unit="s",
+                    wide=8,
+                    high=8,
+                    targets=(Target(whatif.ready_quantile(0.95, _RECALL, WHOLE), "{{policy}}", instant=True),),
+                    base=TEXT,
                 ),
             ),
         ),

@@ -194,7 +194,7 @@ def test_series_have_names(dashboards: tuple[Dashboard, ...]) -> None:
     nameless = [
         panel.name
         for panel, query in _queries(dashboards, "prometheus")
-        if panel.kind != "table" and query.legend in {"", "__auto"}
+        if panel.kind not in {"table", "trend"} and query.legend in {"", "__auto"}
     ]
 
     assert nameless == []
