@@ -248,9 +248,11 @@ class Collector:
 
 
 @contextmanager
-def run_collector(folder: Path, *configs: Path, **environ: str) -> Generator[Collector]:
+def run_collector(
+    folder: Path, *configs: Path, metrics_port: int | None = None, **environ: str
+) -> Generator[Collector]:
     """Run a collector with `configs` (the shipped file if none is named) and variables for them."""
-    collector = Collector(folder, configs or (COLLECTOR_FILE,), environ)
+    collector = Collector(folder, configs or (COLLECTOR_FILE,), environ, metrics_port=metrics_port or free_port())
     try:
         collector.start()
         yield collector
