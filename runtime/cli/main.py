@@ -28,6 +28,9 @@ COMMANDS = {
     "load": LazyCommand(
         "recallscope.runtime.cli.load:load", "Play scripted traffic, endless if wanted, and serve its metrics."
     ),
+    "whatif": LazyCommand(
+        "recallscope.runtime.cli.whatif:whatif", "Say what other settings would have given the recorded turns."
+    ),
     "recall": LazyCommand("recallscope.runtime.cli.recall:recall", "Say which notes a query recalls, and which not."),
     "memory": LazyCommand(
         "recallscope.runtime.cli.memory.group:memory",
@@ -35,6 +38,16 @@ COMMANDS = {
     ),
     "model-server": LazyCommand(
         "recallscope.runtime.cli.model_server:model_server", "Serve the scripted model server on loopback."
+    ),
+    "report": LazyCommand(
+        "recallscope.runtime.cli.report:report",
+        "Write one HTML page: service levels, the comparison, waits, slow turns, with plots.",
+    ),
+    "slow": LazyCommand(
+        "recallscope.runtime.cli.slow:slow", "List the slowest recorded turns, and where their time went."
+    ),
+    "explain": LazyCommand(
+        "recallscope.runtime.cli.explain:explain", "Explain a recorded turn: what held it, and what memory did."
     ),
     "dashboards": LazyCommand(
         "recallscope.runtime.cli.dashboards:dashboards",

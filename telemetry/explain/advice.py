@@ -180,12 +180,10 @@ def _missed(recall: RecordedRecall, closed: Close) -> Advice:
     value = _ceiling_for(stood - first.asked_at)
     if value is None:
         return Advice.none(f"the notes stood {duration(stood - first.asked_at)} after the first send had asked")
-    settings = (Assignment(_CEILING, value),)
-    if recall.policy is not PolicyName.TIERED:
-        settings = (Assignment(_POLICY, PolicyName.TIERED.value), *settings)
+    policy = () if recall.policy is PolicyName.TIERED else (Assignment(_POLICY, PolicyName.TIERED.value),)
     longer = max(0.0, stood - first.ended_at)
     why = f"the first send would have been held {duration(longer)} longer, and would have taken the notes along"
-    return Advice(settings, why)
+    return Advice((*policy, Assignment(_CEILING, value)), why)
 
 
 def _none_for_a_miss(recall: RecordedRecall, closed: Close) -> Advice:

@@ -1,6 +1,8 @@
-"""How durations, shares and counts are written."""
+"""How durations, shares, counts and foreign text are written."""
 
-__all__ = ["count", "duration", "moment", "percent"]
+import unicodedata
+
+__all__ = ["count", "duration", "moment", "percent", "printable"]
 
 SECOND = 1.0
 MINUTE = 60.0
@@ -37,3 +39,9 @@ def percent(share: float) -> str:
 def count(number: int, thing: str) -> str:
     """Return a number of things: `1 note`, `2 notes`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def printable(text: str) -> str:
+    """Return `text` in one line, without what a terminal would obey or not show: ids and names come from outside."""
+    words = " ".join(text.split())
+    return "".join(letter for letter in words if letter == " " or unicodedata.category(letter)[0] not in "CZ")

@@ -17,7 +17,7 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 def entries(value: object) -> list[Any]:
     """Return a JSON list; an empty one for anything else."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return list(cast("Iterable[Any]", value)) if isinstance(value, list) else []
 
 
 def number(value: object) -> float | None:

@@ -148,7 +148,9 @@ class _Turn:
             settled=self._settled(),
             waits=tuple(wait for line in self._all("RecallWaited") if (wait := self._wait(line)) is not None),
             deliveries=tuple(one for line in self._all("RecallDelivered") if (one := self._delivery(line)) is not None),
-            rollbacks=tuple(one for line in self._all("RecallRolledBack") if (one := self._rollback(line)) is not None),
+            rollbacks=tuple(
+                back for line in self._all("RecallRolledBack") if (back := self._rollback(line)) is not None
+            ),
             skips=tuple(skip for line in self._all("RecallSkipped") if (skip := self._skip(line)) is not None),
             withdrawn=sum(_count(line) or 0 for line in self._all("RecallWithdrawn")),
             withdrawn_ids=tuple(
