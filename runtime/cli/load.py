@@ -4,19 +4,17 @@ import json
 import random
 import signal
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import click
-from anyio.abc import TaskStatus
 
 from recallscope.runtime.cli.compose import policy_split
 from recallscope.runtime.cli.observed import observers_of, telemetry_settings
 from recallscope.runtime.cli.output import complain
 from recallscope.runtime.cli.settings import settings_in_force
+from recallscope.runtime.cli.signals import INTERRUPTED, on_signal
 from recallscope.runtime.config import Flag, Settings
 from recallscope.runtime.lab.load import LoadPlan, LoadProgress, LoadResult, Otherwise, play_load
 from recallscope.runtime.lab.traffic import BELIEVABLE, Kind, Mix, Ordinary
@@ -25,14 +23,10 @@ from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
 __all__ = ["load"]
 
 FRONT_END = "load"
-INTERRUPTED = 130
 DEFAULT_RATE = 2.0
 DEFAULT_AT_ONCE = 100
 TOLD_AT_ONCE = 10
 PROGRESS_SECONDS = 10.0
-SAME_SIGNAL_SECONDS = 0.5
-"""Within this time another signal is the same one: a wrapper may pass on what the terminal has sent already."""
-
 _SPREAD = Ordinary()
 
 
@@ -170,7 +164,8 @@ async def _play(plan: LoadPlan, settings: TelemetrySettings) -> tuple[LoadResult
     with open_telemetry(settings) as telemetry:
         observers = observers_of(telemetry, FRONT_END)
         told.begin(telemetry.metrics_url)
-        async with _stoppable() as (stop, received):
+        stop = anyio.Event()
+        async with on_signal(lambda _: stop.set()) as received:
             result = await play_load(
                 plan, telemetry, observers, stop=stop, on_progress=told.progress, on_otherwise=told.otherwise
             )
@@ -213,27 +208,3 @@ class _Told:
 def _faults(counts: LoadProgress | LoadResult) -> str:
     otherwise = f", {counts.otherwise} otherwise than scripted" if counts.otherwise else ""
     return otherwise + (f", {counts.late} late (no room: --at-once)" if counts.late else "")
-
-
-@asynccontextmanager
-async def _stoppable() -> AsyncGenerator[tuple[anyio.Event, list[signal.Signals]]]:
-    """Let Ctrl-C and SIGTERM set the event; another one later ends the process at once."""
-    stop = anyio.Event()
-    received: list[signal.Signals] = []
-
-    async def listen(*, task_status: TaskStatus[None]) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            task_status.started()
-            first = None
-            async for number in signals:
-                received.append(signal.Signals(number))
-                stop.set()
-                first = first or anyio.current_time()
-                if anyio.current_time() - first > SAME_SIGNAL_SECONDS:
-                    signal.signal(number, signal.SIG_DFL)
-                    signal.raise_signal(number)
-
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(listen)
-        yield stop, received
-        tasks.cancel_scope.cancel()

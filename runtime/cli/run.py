@@ -7,15 +7,14 @@ from contextlib import asynccontextmanager
 
 import anyio
 import click
-from anyio.abc import TaskStatus
 
-from recallscope.runtime.agent.session import Session
 from recallscope.runtime.agent.turn_state import AnswerText, ToolCallStarted, TurnRequest, TurnResult, Update
 from recallscope.runtime.cli.compose import open_agent
 from recallscope.runtime.cli.observed import observers_of, telemetry_settings
 from recallscope.runtime.cli.output import READER_LEFT, StdoutError, complain, discard_stdout, for_stdout
 from recallscope.runtime.cli.recall_line import recall_line
 from recallscope.runtime.cli.settings import settings_in_force
+from recallscope.runtime.cli.signals import INTERRUPTED, on_signal
 from recallscope.runtime.config import Settings
 from recallscope.runtime.events import Cause, Event, OpId, RecallClosed, TurnOutcome, TurnStarted
 from recallscope.runtime.lab.demo import DEMO_PROMPT, open_demo
@@ -28,11 +27,7 @@ __all__ = ["run"]
 
 FRONT_END = "run"
 FAILED = 1
-INTERRUPTED = 130
 TERMINATED = 143
-SAME_SIGNAL_SECONDS = 0.5
-"""Within this time another signal is the same one: a wrapper may pass on what the terminal has sent already."""
-
 FIRST_SYNC_SECONDS = 2.0
 """How long the first catalog of a memory may take before the turn begins; afterwards the catalog is on disk."""
 
@@ -151,7 +146,7 @@ async def _run(settings: Settings, prompt: str, as_json: bool, journal: bool) ->
                 with anyio.move_on_after(FIRST_SYNC_SECONDS):
                     await memory.wait_synced()
             session = agent.open_session()
-            async with _interruptible(session) as interrupted:
+            async with on_signal(lambda number: session.cancel(_cause(number))) as interrupted:
                 output.stop = session.cancel
                 result = await session.prompt(TurnRequest(text=prompt), told.update)
             await session.close()
@@ -191,6 +186,10 @@ def _because(result: TurnResult) -> str:
     return f": {result.error}" if result.error else ""
 
 
+def _cause(number: signal.Signals) -> Cause:
+    return Cause.USER_CANCEL if number == signal.SIGINT else Cause.PROCESS_SHUTDOWN
+
+
 def _exit_code(result: TurnResult, interrupted: list[signal.Signals]) -> int:
     if signal.SIGTERM in interrupted:
         return TERMINATED
@@ -205,29 +204,4 @@ async def _running(work: Callable[[], Coroutine[None, None, None]]) -> AsyncGene
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(work)
         yield
-        tasks.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _interruptible(session: Session) -> AsyncGenerator[list[signal.Signals], None]:
-    """Let Ctrl-C and SIGTERM cancel the turn, with their causes; another one later ends the process at once."""
-    received: list[signal.Signals] = []
-
-    async def listen(*, task_status: TaskStatus[None]) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            task_status.started()
-            first = None
-            async for number in signals:
-                received.append(signal.Signals(number))
-                cause = Cause.USER_CANCEL if number == signal.SIGINT else Cause.PROCESS_SHUTDOWN
-                session.cancel(cause)
-                first = first or anyio.current_time()
-                if anyio.current_time() - first > SAME_SIGNAL_SECONDS:
-                    # The end does not come: die of the signal, as a program does that never listened.
-                    signal.signal(number, signal.SIG_DFL)
-                    signal.raise_signal(number)
-
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(listen)
-        yield received
         tasks.cancel_scope.cancel()
