@@ -4,34 +4,40 @@ So a report over a journal has the same figures as one over a Prometheus that sc
 record does not hold is not counted: the loop lag, what telemetry lost, calls that belong to no turn.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from recallscope.runtime.events import Point, RecallPhase, TurnPhase
 from recallscope.telemetry import names
 from recallscope.telemetry.read.counts import Counts, Tally
 from recallscope.telemetry.read.recorded import ModelCall, RecordedRecall, RecordedTurn
+from recallscope.telemetry.spans import WAIT_TOLERANCE_SECONDS
 
-__all__ = ["count_turns"]
+__all__ = ["TurnTally"]
 
-WAIT_TOLERANCE_SECONDS: Final = 0.005
-_NOT_WORK = frozenset({TurnPhase.QUEUE, TurnPhase.PERMISSION})
+_NOT_WORK: Final = frozenset({TurnPhase.QUEUE, TurnPhase.PERMISSION})
 
 
-def count_turns(turns: Iterable[RecordedTurn]) -> Counts:
-    """Count `turns`; what had not ended when it was recorded counts as little as it does for the meter."""
-    tally = Tally()
-    for turn in turns:
-        _count_turn(tally, turn)
+class TurnTally:
+    """Counts turns, one at a time; what had not ended when it was recorded counts as little as for the meter."""
+
+    def __init__(self) -> None:
+        self._tally = Tally()
+
+    def add(self, turn: RecordedTurn) -> None:
+        """Count one more turn."""
+        _count_turn(self._tally, turn)
         if turn.recall is not None:
-            _count_recall(tally, turn.recall)
+            _count_recall(self._tally, turn.recall)
         for call in turn.calls:
-            _count_call(tally, call)
+            _count_call(self._tally, call)
         for tool in turn.tools:
             if tool.ended is not None:
                 labels = (tool.tool, tool.status.value)
-                tally.observe(names.EXECUTE_TOOL_DURATION, tool.ended - tool.started, *labels)
-    return tally.counts()
+                self._tally.observe(names.EXECUTE_TOOL_DURATION, tool.ended - tool.started, *labels)
+
+    def counts(self) -> Counts:
+        """Return what was counted so far."""
+        return self._tally.counts()
 
 
 def _count_turn(tally: Tally, turn: RecordedTurn) -> None:

@@ -16,23 +16,21 @@ __all__ = [
     "Columns",
     "Curve",
     "Data",
+    "Drawing",
     "Figure",
     "Grid",
     "Level",
     "Line",
     "Mark",
-    "Moment",
     "Page",
     "Plot",
     "Remark",
     "Row",
     "Section",
     "Series",
-    "Span",
     "Stack",
     "Story",
     "Tone",
-    "Waterfall",
 ]
 
 Data = Mapping[str, str | float]
@@ -182,37 +180,14 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """A piece of work in a waterfall: from `start` to `end` (seconds); `depth` below the turn."""
-
-    label: str
-    start: float
-    end: float
-    text: str
-    tone: Tone
-    depth: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """A moment in a waterfall: something happened `at` (seconds)."""
-
-    at: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waterfall:
-    """A turn over time: its pieces of work below each other, and moments on them; `seconds` is the whole length."""
+class Drawing:
+    """A plot that somebody else has drawn: `svg` is one element, and all text in it is escaped."""
 
     title: str
-    about: str
-    seconds: float
-    spans: tuple[Span, ...]
-    moments: tuple[Moment, ...] = ()
+    svg: str
 
 
-Plot = Bars | Columns | Curve | Stack | Waterfall
+Plot = Bars | Columns | Curve | Drawing | Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,20 +202,21 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """A paragraph; `level` WARNING for what a reader must know before believing the figures."""
+    """A paragraph, or with `items` a list below it; `level` WARNING for what must be known before believing figures."""
 
     text: str
+    items: tuple[str, ...] = ()
     level: Level = Level.NOTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """One turn: what it was, its verdict in words, and its figure."""
+    """One turn: what it was, its verdict in sentences with what each is about, and its figure."""
 
     key: str
     title: str
     facts: tuple[str, ...]
-    sentences: tuple[str, ...]
+    sentences: tuple[tuple[str, str], ...]
     figure: Figure
     data: Data = field(default_factory=dict[str, str | float])
 

@@ -31,7 +31,10 @@ def levels_section(levels: Sequence[ServiceLevel], *, loss_known: bool) -> Secti
     grid = Grid(
         caption="Service levels",
         columns=_COLUMNS,
-        rows=tuple(_row(level) for level in levels),
+        rows=tuple(
+            _row(level, first=number == 0 or levels[number - 1].name is not level.name)
+            for number, level in enumerate(levels)
+        ),
         empty="No turn was counted, so there is no level to judge.",
     )
     blocks = (
@@ -47,11 +50,12 @@ def levels_section(levels: Sequence[ServiceLevel], *, loss_known: bool) -> Secti
     )
 
 
-def _row(level: ServiceLevel) -> Row:
+def _row(level: ServiceLevel, *, first: bool) -> Row:
+    """Return the row of a level; the `first` one of a name says what it means."""
     title, meaning = _TITLES[level.name]
     return Row(
         cells=(
-            Cell(lines=(title, meaning)),
+            Cell(lines=(title, meaning) if first else (title,)),
             level.of,
             share(level.good, level.total),
             f"{count(level.good)} of {count(level.total)}",

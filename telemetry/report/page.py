@@ -10,6 +10,7 @@ from recallscope.telemetry.report.blocks import (
     Cell,
     Column,
     Data,
+    Drawing,
     Figure,
     Grid,
     Mark,
@@ -19,13 +20,15 @@ from recallscope.telemetry.report.blocks import (
     Section,
     Stack,
     Story,
-    Waterfall,
 )
 from recallscope.telemetry.report.markup import Markup, joined, plain, tag
 from recallscope.telemetry.report.plots import draw
 from recallscope.telemetry.report.style import STYLE
 
 __all__ = ["render"]
+
+MOST_BESIDE: Final = 5
+"""A table of more columns stands below its plot, not beside it."""
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -94,19 +97,23 @@ def _block(block: Block) -> Markup:
 
 
 def _remark(remark: Remark) -> Markup:
-    return tag("p", remark.text, class_=f"remark {remark.level}", data_remark=remark.level)
+    attributes = {"class_": f"remark {remark.level}", "data_remark": remark.level}
+    if not remark.items:
+        return tag("p", remark.text, **attributes)
+    items = tag("ul", *(tag("li", item) for item in remark.items))
+    return tag("div", tag("p", remark.text), items, **attributes)
 
 
 def _figure(figure: Figure) -> Markup:
     plot = draw(figure.plot, figure.key)
     keys = _keys(figure.plot) if isinstance(figure.plot, Stack) else Markup()
-    grid = _grid(figure.grid)
+    grid = _grid(figure.grid, named=figure.grid.caption != figure.plot.title)
     if figure.folded:
         grid = tag("details", tag("summary", "The same as a table"), grid)
-    beside = not figure.folded and not isinstance(figure.plot, Stack | Waterfall)
+    beside = not isinstance(figure.plot, Stack | Drawing) and len(figure.grid.columns) <= MOST_BESIDE
     return tag(
         "figure",
-        tag("figcaption", figure.plot.title),
+        tag("figcaption", figure.plot.title, class_="unseen" if isinstance(figure.plot, Drawing) else None),
         tag("div", plot, keys),
         tag("div", grid),
         class_="beside" if beside else None,
@@ -125,7 +132,8 @@ def _keys(stack: Stack) -> Markup:
     )
 
 
-def _grid(grid: Grid) -> Markup:
+def _grid(grid: Grid, *, named: bool = True) -> Markup:
+    """Return a table; one that is not `named` has its caption for those alone who hear the page."""
     if not grid.rows:
         return tag("p", grid.empty, class_="remark note")
     heads = (
@@ -140,7 +148,7 @@ def _grid(grid: Grid) -> Markup:
     )
     table = tag(
         "table",
-        tag("caption", grid.caption),
+        tag("caption", grid.caption, class_=None if named else "unseen"),
         tag("thead", tag("tr", *heads)),
         tag("tbody", *(_row(row, grid.columns) for row in grid.rows)),
     )
@@ -176,7 +184,7 @@ def _story(story: Story) -> Markup:
         "article",
         tag("h3", story.title),
         tag("p", " · ".join(story.facts), class_="told"),
-        *(tag("p", sentence, class_="sentence") for sentence in story.sentences),
+        tag("dl", *(joined(tag("dt", about), tag("dd", text)) for about, text in story.sentences), class_="verdict"),
         _figure(story.figure),
         class_="turn",
         id=story.key,

@@ -7,7 +7,7 @@ reader reads; colours come from classes, so that the page's light and dark schem
 from collections.abc import Iterable
 from typing import Final, assert_never
 
-from recallscope.telemetry.report.blocks import Bars, Columns, Curve, Line, Plot, Series, Stack, Waterfall
+from recallscope.telemetry.report.blocks import Bars, Columns, Curve, Drawing, Line, Plot, Series, Stack
 from recallscope.telemetry.report.markup import Markup, joined, plain, tag
 
 __all__ = ["draw"]
@@ -19,8 +19,6 @@ SERIES_STEP: Final = 118
 AXIS_HEIGHT: Final = 34
 CURVE_HEIGHT: Final = 220
 STACK_HEIGHT: Final = 28
-SPAN_STEP: Final = 34
-LONGEST_LABEL: Final = 60
 
 
 def draw(plot: Plot, key: str) -> Markup:
@@ -34,8 +32,8 @@ def draw(plot: Plot, key: str) -> Markup:
             body, height = _curve(plot)
         case Stack():
             body, height = _stack(plot)
-        case Waterfall():
-            body, height = _waterfall(plot)
+        case Drawing():
+            return tag("div", Markup(plot.svg), class_="drawing", data_plot="drawing")
         case _:
             assert_never(plot)
     title, about = f"{key}-title", f"{key}-about"
@@ -164,31 +162,6 @@ def _height(share: float) -> float:
     return 16 + (CURVE_HEIGHT - 20) * (1 - share)
 
 
-def _waterfall(plot: Waterfall) -> tuple[Markup, float]:
-    seconds = plot.seconds or 1.0
-    bottom = len(plot.spans) * SPAN_STEP
-    parts: list[Markup] = []
-    for moment in plot.moments:
-        x = _percent(100.0 * min(max(moment.at / seconds, 0.0), 1.0))
-        hint = tag("title", moment.label)
-        parts.append(tag("line", hint, x1=x, x2=x, y1=2, y2=bottom, class_="moment"))
-    for number, span in enumerate(plot.spans):
-        top = number * SPAN_STEP
-        left, right = (100.0 * min(max(at / seconds, 0.0), 1.0) for at in (span.start, span.end))
-        label = "\u2003" * span.depth + _short(span.label)
-        parts += [
-            _text(label, x="0", y=top + 13),
-            _text(span.text, x="100%", y=top + 13, class_="end small"),
-            _rect(0.0, 100.0, top + 18, BAR_HEIGHT, "track"),
-            _rect(left, max(right - left, 0.3), top + 18, BAR_HEIGHT, f"tone-{span.tone}"),
-        ]
-    parts += [
-        _text("0 s", x="0", y=bottom + 16, class_="small"),
-        _text(f"{plot.seconds:.3g} s", x="100%", y=bottom + 16, class_="end small"),
-    ]
-    return joined(*parts), bottom + 24
-
-
 def _rect(left: float, width: float, top: float, height: float, class_: str, *children: Markup) -> Markup:
     return tag("rect", *children, x=_percent(left), y=top, width=_percent(width), height=height, rx=2.0, class_=class_)
 
@@ -208,7 +181,3 @@ def _anchor(x: float) -> str:
 
 def _share(share: float) -> str:
     return f"{share:.0%}" if share >= 0.01 else "<1%"  # noqa: PLR2004 - one percent
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

@@ -51,6 +51,8 @@ dl.facts dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 .remark.warning {
   border-left: .25rem solid var(--warn-rule); background: var(--warn-ground); padding: .5rem .75rem; max-width: none;
 }
+.remark ul { margin: .25rem 0; padding-left: 1.25rem; }
+.remark > p { margin: 0; }
 figure { margin: 1.25rem 0 1.75rem; display: grid; grid-template-columns: minmax(0, 1fr); gap: .5rem 2rem; }
 @media (min-width: 60rem) {
   figure.beside { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); align-items: start; }
@@ -68,10 +70,23 @@ svg.plot .track { fill: var(--track); }
 svg.plot .axis { stroke: var(--rule); }
 svg.plot .grid { stroke: var(--rule); stroke-dasharray: 2 4; }
 svg.plot .limit { stroke: var(--ink); stroke-dasharray: 5 4; }
-svg.plot .moment { stroke: var(--quiet); stroke-dasharray: 2 3; }
 svg.plot .part { stroke: var(--ground); stroke-width: 1; }
 svg.plot .line { fill: none; stroke-width: 2; }
 svg.plot .band { opacity: .18; }
+.drawing { overflow-x: auto; }
+.drawing svg { display: block; width: 100%; min-width: 42rem; height: auto; }
+.drawing text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+.drawing .dim { fill: var(--quiet); }
+.drawing line { stroke: var(--rule); }
+.drawing rect.turn { fill: var(--plain); }
+.drawing rect.recall { fill: var(--tiered); }
+.drawing rect.wait { fill: var(--memory); }
+.drawing rect.selector { fill: var(--prefetch); }
+.drawing rect.model { fill: var(--model); }
+.drawing rect.tool { fill: var(--tool); }
+.drawing rect.backoff { fill: var(--backoff); }
+.drawing .mark circle { fill: var(--ground); stroke: var(--tiered); stroke-width: 1.5; }
+.drawing .mark text { fill: var(--tiered); font-size: 10px; font-weight: 700; text-anchor: middle; }
 .scroll { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--quiet); padding: 0 0 .35rem; }
@@ -95,15 +110,17 @@ td .line + .line, th .line + .line { color: var(--quiet); font-weight: 400; font
 }
 article.turn { margin: 1.25rem 0; padding: .9rem 1rem 1rem; background: var(--raised); border-radius: .5rem; }
 article.turn figure { margin: .75rem 0 0; }
-article.turn .told { color: var(--quiet); font-size: .9rem; }
-article.turn .sentence { font-weight: 600; }
-article.turn .sentence + .sentence { font-weight: 400; }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+article.turn .told { max-width: none; color: var(--quiet); font-size: .9rem; }
+dl.verdict { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; }
+dl.verdict dt { color: var(--quiet); }
+dl.verdict dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
 details > summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
 footer { margin-top: 3rem; color: var(--quiet); font-size: .9rem; }
 @media (max-width: 34rem) {
   body { padding: 1rem .75rem 3rem; font-size: 15px; }
-  dl.facts { grid-template-columns: 1fr; gap: 0; }
-  dl.facts dd + dt { margin-top: .4rem; }
+  dl.facts, dl.verdict { grid-template-columns: 1fr; gap: 0; }
+  dl.facts dd + dt, dl.verdict dd + dt { margin-top: .4rem; }
   table { font-size: .85rem; }
 }
 @media print {

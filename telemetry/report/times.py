@@ -11,7 +11,8 @@ from recallscope.telemetry.read.counts import Counts
 from recallscope.telemetry.read.levels import SLOW_TURN_SECONDS
 from recallscope.telemetry.read.quantile import Buckets
 from recallscope.telemetry.report.blocks import Column, Columns, Figure, Grid, Remark, Row, Section, Series, Tone
-from recallscope.telemetry.report.words import NONE, count, seconds, share
+from recallscope.telemetry.report.words import NONE, bound, count, seconds, share
+from recallscope.telemetry.spans import WAIT_TOLERANCE_SECONDS
 
 __all__ = ["TONES", "durations_section", "waits_section"]
 
@@ -24,6 +25,7 @@ TONES: Final = {
 """The colour of each policy."""
 
 FEWEST_COLUMNS: Final = 6
+ROUNDING: Final = 1e-9
 _WRITTEN_R: Final = frozenset({0.001, 0.005, 0.05, 0.105, 0.5, 1.1, 5.0, 30.0})
 _EVERY_OTHER: Final = 2
 
@@ -66,7 +68,13 @@ def durations_section(counts: Counts) -> Section:
         for policy, durations in found.items()
     )
     written = frozenset(names.BUCKETS_T[1::_EVERY_OTHER])
-    plot = _plot("How long turns took", found, names.TURN_DURATION, written, (SLOW_TURN_SECONDS, "slow from 10.24 s"))
+    plot = _plot(
+        "Share of the turns by their duration",
+        found,
+        names.TURN_DURATION,
+        written,
+        (SLOW_TURN_SECONDS, "slow from 10.24 s"),
+    )
     return Section(
         key="durations",
         title="How long turns took",
@@ -99,7 +107,7 @@ def waits_section(counts: Counts) -> Section:
         )
         for policy, waits in found.items()
     )
-    plot = _plot("How long turns waited for memory", found, names.RECALL_TURN_WAIT_DURATION, _WRITTEN_R, _limit(counts))
+    plot = _plot("Share of the turns by their wait", found, names.RECALL_TURN_WAIT_DURATION, _WRITTEN_R, _limit(counts))
     return Section(
         key="waits",
         title="How long turns waited for memory",
@@ -123,11 +131,7 @@ def _quantiles(buckets: Buckets) -> Sequence[str]:
     """Write the quantiles as `histogram_quantile` has them, and the bound of the highest bucket that is not empty."""
     highest = buckets.highest
     longest = (
-        NONE
-        if highest is None
-        else f"> {seconds(buckets.bounds[-2])}"
-        if math.isinf(highest)
-        else f"≤ {seconds(highest)}"
+        NONE if highest is None else f"> {bound(buckets.bounds[-2])}" if math.isinf(highest) else f"≤ {bound(highest)}"
     )
     return (*(seconds(buckets.quantile(q)) for q in (0.5, 0.95, 0.99)), longest)
 
@@ -144,8 +148,9 @@ def _limit(counts: Counts) -> tuple[float, str] | None:
     ceilings = counts.ceilings.get(PolicyName.TIERED)
     if ceilings is None or not ceilings.one or ceilings.highest <= 0:
         return None
-    bound = next((bound for bound in names.BUCKETS_R if bound >= ceilings.highest + 0.005), None)
-    return None if bound is None else (bound, "ceiling of tiered and 5 ms")
+    limit = ceilings.highest + WAIT_TOLERANCE_SECONDS - ROUNDING
+    upper = next((upper for upper in names.BUCKETS_R if upper >= limit), None)
+    return None if upper is None else (upper, "ceiling of tiered and 5 ms")
 
 
 def _plot(
@@ -161,7 +166,7 @@ def _plot(
     if limit is not None:
         last = max(last, metric.buckets.index(limit[0]))
     number = min(max(last + 2, FEWEST_COLUMNS), len(metric.buckets) + 1)
-    bounds = (*(f"{seconds(bound)}" if bound in written else "" for bound in metric.buckets), "more")
+    bounds = (*(bound(upper) if upper in written else "" for upper in metric.buckets), "more")
     return Columns(
         title=title,
         about=_ABOUT,

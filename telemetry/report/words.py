@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["NONE", "count", "duration", "instant", "seconds", "share", "span"]
+__all__ = ["NONE", "bound", "count", "duration", "instant", "seconds", "share", "span"]
 
 NONE: Final = "—"
 """What stands where there is no number."""
@@ -27,6 +27,11 @@ def seconds(value: float | None) -> str:
     if value < _SECOND_BELOW:
         return f"{_trimmed(value, 2)} s"
     return f"{_trimmed(value, 1)} s" if value < 10 * _MINUTE else f"{_trimmed(value / _MINUTE, 1)} min"
+
+
+def bound(value: float) -> str:
+    """Write a bound of a histogram's bucket, exactly: `2.5 ms`, `105 ms`, `10.24 s`."""
+    return f"{value * 1000:g} ms" if value < 1 else f"{value:g} s"
 
 
 def duration(value: float) -> str:

@@ -87,7 +87,7 @@ def phases_section(counts: Counts) -> Section:
     )
     grid = Grid(caption="Time of turns, by phase", columns=columns, rows=rows)
     plot = Stack(
-        title="Where the time of turns went",
+        title="Time of all turns, by phase",
         about="One bar for the wall time of all turns together, divided into phases.",
         parts=parts,
     )
