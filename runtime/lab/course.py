@@ -13,7 +13,7 @@ from recallscope.runtime.recall import hold
 from recallscope.runtime.recall.handle import RecalledNote, RecallHandle, Settled
 from recallscope.runtime.recall.policy import Policy, policy_named
 from recallscope.runtime.terms import Cause, EndedBy, NotAsked, Point, Reason, Strategy, TurnOutcome
-from recallscope.telemetry.read.recorded import Close, ModelCall, RecordedRecall, RecordedTurn, Wait
+from recallscope.telemetry.read.recorded import Close, ModelCall, Record, RecordedRecall, RecordedTurn, Wait
 
 __all__ = ["Ask", "Choice", "Course", "LeftOut", "Search", "course_of", "note_named"]
 
@@ -30,11 +30,13 @@ _FROM_OUTSIDE = frozenset({Reason.ABORT, Reason.NEW_QUERY, Reason.RESET, Reason.
 class LeftOut(StrEnum):
     """Why a recorded turn says nothing about other settings.
 
-    `NO_RECALL`: it had none (no fresh turn, no memory, policy `off`). `NOT_WHOLE`: its begin or its end is not in the
+    `ONLY_SPANS`: it was read from spans, which do not name the notes. `NO_RECALL`: it had none (no fresh turn, no
+    memory, policy `off`). `NOT_WHOLE`: its begin or its end is not in the
     record. `NOT_SENT`: no send of it was accepted, so that no policy could have delivered. `NOT_REPRODUCED`: its
     moments, fed through the rules as they were in force, give another delivery than was recorded.
     """
 
+    ONLY_SPANS = "only_spans"
     NO_RECALL = "no_recall"
     NOT_WHOLE = "not_whole"
     NOT_SENT = "not_sent"
@@ -71,16 +73,18 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One attempt of a send asked for memory at `at`; it was held `held` seconds, `extra` of them after the wait.
+    """One attempt of a send asked for memory at `at` and was held `held` seconds.
 
-    `extra` is the look at the notes' files, or where none were due the lateness of the loop; None where it is not
-    known. `empty`: no notes went with it; if any were due, the look at their files did not end within `most` seconds.
-    The attempt was accepted or dropped, or neither: it was under way when the turn ended.
+    `late`: how long after the ceiling the wait ended, None if it ended before. `extra`: what came after the wait, a
+    look at the notes' files, or where none were due the lateness of the loop; None if it is not known. `empty`: no
+    notes went with it; if any were due, the look did not end within `most` seconds. The attempt was accepted or
+    dropped, or neither: it was under way when the turn ended.
     """
 
     point: Point
     at: float
     held: float = 0.0
+    late: float | None = None
     extra: float | None = None
     empty: bool = False
     most: float = hold.CHECK_SECONDS
@@ -125,6 +129,8 @@ def note_named(name: str, characters: int = 0) -> RecalledNote:
 def course_of(turn: RecordedTurn) -> Course | LeftOut:
     """Return the course of `turn`, or why it has none."""
     recall = turn.recall
+    if turn.record is Record.SPANS:
+        return LeftOut.ONLY_SPANS
     if recall is None:
         return LeftOut.NO_RECALL if turn.whole else LeftOut.NOT_WHOLE
     if not turn.whole or recall.closed is None:
@@ -251,8 +257,14 @@ class _Reading:
         """Tell how much of a hold was the wait itself, and what came after it."""
         asked_at = self._since(wait.asked_at)
         came = self._came(wait, asked_at)
-        extra = None if came is None else max(wait.waited - max(came - asked_at, 0.0), 0.0)
-        return Ask(point=wait.point, at=asked_at, held=wait.waited, extra=extra)
+        if came is None:
+            return Ask(point=wait.point, at=asked_at, held=wait.waited)
+        waited = max(came - asked_at, 0.0)
+        if wait.ended_by is EndedBy.CEILING:
+            return Ask(point=wait.point, at=asked_at, held=wait.waited, late=max(wait.waited - waited, 0.0), extra=0.0)
+        # A busy loop notices the ceiling late, and what has come by then counts as come.
+        late = waited - wait.ceiling if waited > wait.ceiling > 0 else None
+        return Ask(point=wait.point, at=asked_at, held=wait.waited, late=late, extra=max(wait.waited - waited, 0.0))
 
     def _looked_twice(self, wait: Wait, began: float, extra: float) -> bool:
         """Tell whether more notes settled during the look at the fast ones, so that they were looked at as well."""
@@ -289,7 +301,7 @@ class _Reading:
         if empty:
             return replace(ask, empty=ask.extra >= most - TICK, most=most)
         looks = 2 if self._looked_twice(wait, ask.at + began, ask.extra) else 1
-        return replace(ask, extra=min(ask.extra, most) / looks)
+        return replace(ask, extra=ask.extra / looks, most=most)
 
     def _carried(self, ask: Ask) -> bool:
         """Tell whether memory went with an attempt, whatever became of it."""

@@ -27,11 +27,13 @@ SAME_MOMENT = 1e-9
 class Habits:
     """What is the same for all turns of a record, or typical of them.
 
-    `check`: seconds that the look at the notes' files takes. `lag`: how late a send goes on that found nothing.
-    `safety`: the seconds after which a selector's call is given up.
+    `check`: seconds that the look at the notes' files takes. `late`: how late a wait ends that reaches its ceiling.
+    `lag`: how late a send goes on that does not wait and for which nothing is due. `safety`: the seconds after which a
+    selector's call is given up.
     """
 
     check: float = 0.0
+    late: float = 0.0
     lag: float = 0.0
     budget: Budget = field(default_factory=Budget)
     safety: float = SELECTOR_SAFETY_SECONDS
@@ -185,9 +187,13 @@ class _Replay:
         limit = hold.limit_of(self._policy, ask.point, retry=ask.retry)
         self._holding = True
         now, until = at, at + limit
-        if hold.ended_at_once(self._handle, limit) is None:
-            now = self._wait(at, until)
+        waits = hold.ended_at_once(self._handle, limit) is None
+        if waits:
+            now = self._wait(ask, at, until)
             self._moments.append(min(until, self._until))
+        elif not self._handle.offered(ask.point):
+            now += self._lateness(number, ask)
+            self._advance(now)
         now, hold_back, looked = self._look(number, ask, now, until)
         self._moments.append(now)
         now = min(now, self._until)
@@ -202,26 +208,24 @@ class _Replay:
             self._handle.close(Cause.POLICY_LIMIT)
         return (answer if isinstance(answer, Delivery) else None), True
 
-    def _wait(self, at: float, until: float) -> float:
+    def _wait(self, ask: Ask, at: float, until: float) -> float:
         """Wait as the recaller does; return when it goes on."""
-        now, last = at, min(until, self._until)
+        late = 0.0 if self._recorded is None else self._habits.late
+        now, last = at, min(until + (late if ask.late is None else ask.late), self._until)
         while hold.ended_by(self._handle) is EndedBy.CEILING:
             now = self._next()
-            if now > last:
+            if now > last + SAME_MOMENT:
                 return last
             self._happen(now)
         return now
 
     def _look(self, number: int, ask: Ask, now: float, until: float) -> tuple[float, frozenset[NoteVersion], bool]:
         """Look at the files of what is due; return when that ended, what stays behind, and whether anything was due."""
-        if not self._handle.offered(ask.point):
-            now += self._lateness(number, ask)
-            self._advance(now)
         end = now + hold.time_to_check(until, now=now)
         looked: set[NoteVersion] = set()
         while unseen := {note.version for note in self._handle.offered(ask.point)} - looked:
-            seconds = self._look_seconds(number, ask, unseen)
-            if now + seconds > end + SAME_MOMENT:
+            seconds, limited = self._look_seconds(number, ask, unseen)
+            if now + limited > end + SAME_MOMENT:
                 now = end
                 self._advance(now)
                 break
@@ -232,8 +236,11 @@ class _Replay:
         due = {note.version for note in self._handle.offered(ask.point)}
         return now, frozenset(due - looked), bool(due | looked)
 
-    def _look_seconds(self, number: int, ask: Ask, unseen: Iterable[NoteVersion]) -> float:
-        """Return how long a look takes: as it took then, if there was one, or as it usually does."""
+    def _look_seconds(self, number: int, ask: Ask, unseen: Iterable[NoteVersion]) -> tuple[float, float]:
+        """Return how long a look takes, as it took then or as it usually does, and how much of that its limit saw.
+
+        A look that ended in time did so by the limit, even where a busy loop noticed its end later.
+        """
         then = self._then(number)
         if then is not None:
             behind = then.behind
@@ -242,9 +249,12 @@ class _Replay:
             elsewhere = self._course.withdrawn | self._course.cut
             behind = self._recorded is None and ask.empty and any(version.note not in elsewhere for version in unseen)
         if behind:
-            return ask.most + TICK if self._world.slow_looks_end else inf
+            seconds = ask.most + TICK if self._world.slow_looks_end else inf
+            return seconds, seconds
         as_then = self._recorded is None or (then is not None and then.looked)
-        return ask.extra if ask.extra is not None and as_then else self._habits.check
+        if ask.extra is not None and as_then:
+            return ask.extra, min(ask.extra, ask.most)
+        return self._habits.check, self._habits.check
 
     def _lateness(self, number: int, ask: Ask) -> float:
         """Return how late a send goes on for which nothing is due: as late as then, if nothing was, or as usual."""
@@ -260,7 +270,7 @@ class _Replay:
         self._holds.append(held)
         if self._recorded is not None:
             then = self._then(number)
-            self._shift += held.seconds - (ask.held if then is None else then.seconds)
+            self._shift += held.seconds - (then.seconds if then is not None and ask.retry else ask.held)
 
     def _release(self, at: float) -> None:
         self._holding = False

@@ -227,12 +227,16 @@ def _as_recorded(course: Course, habits: Habits) -> Replayed:
 def _typical(courses: Sequence[Course], holds: Sequence[Sequence[Held]], habits: Habits) -> Habits:
     """Return the habits with the usual length of a look at files, and the usual lateness without one."""
     checks: list[float] = []
+    lates: list[float] = []
     lags: list[float] = []
     for course, of_turn in zip(courses, holds, strict=True):
         for ask, held in zip(course.asks, of_turn, strict=False):
-            if ask.extra is not None and not held.behind:
+            if ask.late is not None:
+                lates.append(ask.late)
+            elif ask.extra is not None and not held.behind:
                 (checks if held.looked else lags).append(ask.extra)
-    return replace(habits, check=median(checks) if checks else 0.0, lag=median(lags) if lags else 0.0)
+    check, late, lag = (median(seconds) if seconds else 0.0 for seconds in (checks, lates, lags))
+    return replace(habits, check=check, late=late, lag=lag)
 
 
 def _told(course: Course) -> str:

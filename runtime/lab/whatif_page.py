@@ -1,0 +1,166 @@
+"""A what-if as one self-contained page, and its plot as a file of its own."""
+
+from itertools import chain
+from math import ceil
+
+from recallscope.runtime import __version__
+from recallscope.runtime.lab.whatif import WhatIf
+from recallscope.runtime.lab.whatif_answer import QUANTILES, Answer, from_to, in_words, percent, percent_between
+from recallscope.runtime.terms import Delivered
+from recallscope.telemetry.report.blocks import (
+    Cell,
+    Column,
+    Curve,
+    Figure,
+    Grid,
+    Level,
+    Line,
+    Page,
+    Remark,
+    Row,
+    Section,
+    Tone,
+)
+from recallscope.telemetry.report.markup import Markup, tag
+from recallscope.telemetry.report.page import render
+from recallscope.telemetry.report.plots import draw
+from recallscope.telemetry.report.style import STYLE
+
+__all__ = ["html_page", "svg_plot"]
+
+_FIRST = (Delivered.INITIAL, Delivered.BOTH)
+_LINES = (
+    ("at the first send", _FIRST, (Tone.TIERED, Tone.DEADLINE, Tone.TOOL)),
+    ("anywhere", (*_FIRST, Delivered.TOOL_RESULT), (Tone.PREFETCH, Tone.BACKOFF, Tone.WAITING)),
+)
+SVG_WIDTH, SVG_MARGIN, SVG_KEY = 760, 24, 20
+
+
+def html_page(answer: Answer, *, source: str) -> str:
+    """Return the answer as HTML that needs neither network nor scripts; `source` says where the turns are from."""
+    sentences = in_words(answer.record)
+    blocks: list[Figure | Grid | Remark] = [Remark(text=sentence) for sentence in sentences[1:]]
+    if answer.record.differing:
+        text = f"{len(answer.record.differing)} turns are not reproduced by the rules of this version."
+        blocks.append(Remark(text=text, level=Level.WARNING))
+    if answer.series():
+        blocks.append(Figure(key="whatif-plot", plot=_curve(answer), grid=_grid(answer)))
+        blocks += [Remark(text=line) for line in _keys(answer)]
+    else:
+        blocks.append(_grid(answer))
+    axis = answer.question.axis
+    return render(
+        Page(
+            title=f"What another {axis} would have given",
+            facts=(("Turns", f"{sentences[0]} {source}"),),
+            remarks=(),
+            sections=(
+                Section(
+                    key="whatif",
+                    title=f"By {axis}",
+                    intro=(
+                        "Recorded moments, fed through the rules of recall. Where the record does not decide what "
+                        "would have come, a turn is unknown; intervals hold for 95 of 100 such records, whatever the "
+                        "unknown turns are."
+                    ),
+                    blocks=tuple(blocks),
+                ),
+            ),
+            footer=f"Recallscope {__version__}.",
+            data={"turns": len(answer.record.courses)},
+        )
+    )
+
+
+def svg_plot(answer: Answer) -> str:
+    """Return the plot alone as an SVG document; an empty one where no setting has a place on the axis."""
+    keys = [(line.name, line.tone) for line in _curve(answer).lines]
+    plot = draw(_curve(answer), "whatif")
+    height = 320 + SVG_KEY * len(keys)
+    legend = (
+        tag(
+            "g",
+            tag("rect", x=0, y=10 - 8, width=14, height=10, class_=f"tone-{tone}"),
+            tag("text", name, x=22, y=11),
+            transform=f"translate({SVG_MARGIN} {300 + SVG_KEY * number})",
+        )
+        for number, (name, tone) in enumerate(keys)
+    )
+    inner = SVG_WIDTH - 2 * SVG_MARGIN
+    document = tag(
+        "svg",
+        tag("style", Markup(STYLE)),
+        tag("rect", width=SVG_WIDTH, height=height, style="fill: var(--ground)"),
+        tag("svg", plot, x=SVG_MARGIN, y=SVG_MARGIN, width=inner, height=260, overflow="visible"),
+        *legend,
+        xmlns="http://www.w3.org/2000/svg",
+        width=SVG_WIDTH,
+        height=height,
+        viewBox=f"0 0 {SVG_WIDTH} {height}",
+        class_="plot",
+    )
+    return f"{document}\n"
+
+
+def _curve(answer: Answer) -> Curve:
+    # The values stand at even distances: on a linear axis the small ones would be one.
+    values = sorted(
+        {row.value for row in chain.from_iterable(rows for _, rows in answer.series()) if row.value is not None}
+    )
+    places = {value: (number + 0.5) / len(values) for number, value in enumerate(values)}
+    lines: list[Line] = []
+    for number, (series, rows) in enumerate(answer.series()):
+        for name, points, tones in _LINES:
+            shares = [(places[row.value], row.whatif.at(*points)) for row in rows if row.value is not None]
+            lines.append(
+                Line(
+                    name=f"{series}: {name}" if series else name,
+                    points=tuple((x, each.share, each.interval.low, each.interval.high) for x, each in shares),
+                    tone=tones[number % len(tones)],
+                )
+            )
+    axis = answer.question.axis
+    every = max(ceil(len(values) / 12), 1)
+    return Curve(
+        title=f"Turns that receive memory, by {axis}",
+        about="Shares of the turns over the setting: memory at the first send, and anywhere; bands are intervals.",
+        axis=axis.value,
+        ticks=tuple((x, axis.text(value)) for value, x in list(places.items())[::every]),
+        lines=tuple(lines),
+    )
+
+
+def _keys(answer: Answer) -> list[str]:
+    several = len(answer.question.policies) > 1
+    return [] if several else ["The lower line: memory at the first send. The upper one: anywhere in the turn."]
+
+
+def _grid(answer: Answer) -> Grid:
+    columns = (
+        Column(title=answer.question.axis.value),
+        *(
+            Column(title=name.value.replace("_", " ") if name is not Delivered.NONE else "missed", numeric=True)
+            for name in Delivered
+        ),
+        Column(title="unknown", numeric=True),
+        Column(title="delivered", numeric=True),
+        *(Column(title=f"held p{100 * q:g}", numeric=True) for q in QUANTILES),
+        Column(title="turns", numeric=True),
+    )
+    rows = [_row("as recorded", answer.recorded), *(_row(answer.label(row), row.whatif) for row in answer.rows)]
+    return Grid(caption="What each setting would have given", columns=columns, rows=tuple(rows))
+
+
+def _row(label: str, whatif: WhatIf) -> Row:
+    delivered = whatif.delivered
+    return Row(
+        cells=(
+            label,
+            *(str(whatif.at(place).known) for place in Delivered),
+            str(whatif.unknown),
+            Cell(lines=(percent(delivered.share), percent_between(delivered.interval))),
+            *(from_to(waits.least, waits.most) for waits in (whatif.wait(q) for q in QUANTILES)),
+            str(whatif.turns),
+        ),
+        data={"delivered": delivered.share},
+    )
