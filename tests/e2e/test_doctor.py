@@ -132,3 +132,16 @@ async def test_a_running_process_that_serves_the_port_is_known(place: "Place", f
 
     assert states["metrics"] == "ok"
     assert texts["metrics"].startswith("`recallscope load` (process ")
+
+
+@pytest.mark.anyio
+async def test_a_cache_that_cannot_be_used_and_a_broken_note_are_warnings(place: "Place") -> None:
+    """The search works in a temporary catalog, and the problems of the files are counted."""
+    blocked = place.home / "file"
+    blocked.write_text("no folder", encoding="utf-8")
+    (place.notes / "project" / "broken.md").write_text("---\nname: [broken\n", encoding="utf-8")
+    _, states, texts = await _doctor(place, place.environ(**ANY_PORT, RECALLSCOPE_MEMORY_CACHE_DIR=str(blocked / "x")))
+
+    assert (states["catalog"], states["notes"], states["observers"]) == ("warning", "warning", "ok")
+    assert texts["catalog"].startswith(f"8 notes, in a temporary catalog, since {blocked}/x/")
+    assert texts["notes"] == "problems in the files: 1 skipped; `recallscope memory check` lists them"

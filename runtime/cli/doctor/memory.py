@@ -107,7 +107,7 @@ async def _catalog(settings: Settings, roots: MemoryRoots) -> tuple[Finding, Fin
         memory = await stack.enter_async_context(
             open_memory(roots, observers=observers, catalog_path=path, read_only=True, vectors=vectors)
         )
-        found = await _searched(memory, observers)
+        found = await _searched(memory, observers, path)
         return found, _observed(observers.statistics())
 
 
@@ -120,7 +120,7 @@ def _observed(observers: Sequence[ObserverStatistics]) -> Finding:
     return fine(OBSERVERS, f"{', '.join(each.name for each in observers)} took the facts of a recall")
 
 
-async def _searched(memory: Memory, observers: Observers) -> Finding:
+async def _searched(memory: Memory, observers: Observers, path: Path) -> Finding:
     with anyio.move_on_after(SYNC_SECONDS) as limit:
         await memory.wait_synced()
     statistics = memory.statistics()
@@ -151,7 +151,7 @@ async def _searched(memory: Memory, observers: Observers) -> Finding:
     if statistics.temporary:
         return warning(
             CATALOG,
-            f"{notes}, in a temporary catalog, since {statistics.catalog.parent} cannot be used; "
+            f"{notes}, in a temporary catalog, since {path} cannot be used; "
             "set memory.cache_dir to a folder on a local disk",
         )
     if not memory.notes:
