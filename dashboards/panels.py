@@ -44,6 +44,9 @@ ORANGE: Final = "orange"
 RED: Final = "red"
 TEXT: Final = "text"
 
+NARROW: Final = 9
+"""Up to this width there is no room beside a chart."""
+
 BOUND: Final = "le"
 VALUE: Final = "Value"
 """The label of a histogram's bounds, and what Grafana calls the column of a query's figures."""
@@ -114,7 +117,7 @@ class Lines(Panel):
 
     def drawn(self) -> models.Panel:
         """Draw thin lines without fill; a logarithmic axis has no zero."""
-        panel = _over_time().line_width(2).fill_opacity(0)
+        panel = _over_time(self.wide).line_width(2).fill_opacity(0)
         if self.logarithmic:
             panel.scale_distribution(common.ScaleDistributionConfig().type(shared.ScaleDistribution.LOG).log(10))
         if self.thresholds:
@@ -131,7 +134,7 @@ class Stacked(Panel):
     def drawn(self) -> models.Panel:
         """Draw filled areas, stacked."""
         stacking = common.StackingConfig().mode(shared.StackingMode.NORMAL).group("A")
-        return _over_time().line_width(1).fill_opacity(60).stacking(stacking).build()
+        return _over_time(self.wide).line_width(1).fill_opacity(60).stacking(stacking).build()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +223,7 @@ class Matrix(Panel):
         options = {"rowField": self.row, "columnField": self.column, "valueField": VALUE, "emptyValue": "null"}
         corner = f"{self.row}\\{self.column}"
         panel = table.Panel().with_transformation(_transformation("groupingToMatrix", options))
+        panel.sort_by([common.TableSortByFieldState().display_name(self.row).desc(desc=False)])
         if self.thresholds:
             panel.cell_options(shared.TableColorTextCellOptions())
         plain = [
@@ -232,7 +236,7 @@ class Matrix(Panel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve(Panel):
-    """Lines over the bounds of a histogram (`le`), one for each value of the label `column`; the axis is a logarithm."""
+    """Lines over the bounds of a histogram (`le`), one for each value of the label `column`; a logarithmic axis."""
 
     column: str
     bound_unit: str
@@ -245,7 +249,13 @@ class Curve(Panel):
         infinite = {"fieldName": BOUND, "config": {"id": "equal", "options": {"value": "+Inf"}}}
         matrix = {"rowField": BOUND, "columnField": self.column, "valueField": VALUE, "emptyValue": "null"}
         numbers = {"conversions": [{"targetField": bound, "destinationType": "number"}]}
-        panel = trend.Panel().x_field(bound).line_width(2).show_points(shared.VisibilityMode.ALWAYS).legend(_legend())
+        panel = (
+            trend.Panel()
+            .x_field(bound)
+            .line_width(2)
+            .show_points(shared.VisibilityMode.ALWAYS)
+            .legend(_legend(self.wide))
+        )
         panel.with_transformation(
             _transformation("filterByValue", {"filters": [infinite], "match": "any", "type": "exclude"})
         )
@@ -280,15 +290,18 @@ def runbook_of(alert: str) -> Link:
     return Link(f"Runbook: {alert}", config.runbook(alert, base=f"${{{config.RUNBOOKS_VARIABLE}}}"))
 
 
-def _over_time() -> timeseries.Panel:
+def _over_time(wide: int) -> timeseries.Panel:
     panel = timeseries.Panel().show_points(shared.VisibilityMode.AUTO).span_nulls(span_nulls=False)
     tooltip = common.VizTooltipOptions().mode(shared.TooltipDisplayMode.MULTI).sort(shared.SortOrder.DESCENDING)
-    return panel.legend(_legend()).tooltip(tooltip)
+    return panel.legend(_legend(wide)).tooltip(tooltip)
 
 
-def _legend() -> common.VizLegendOptions:
+def _legend(wide: int) -> common.VizLegendOptions:
+    """Put the legend beside the chart, or below one that is narrow."""
     legend = common.VizLegendOptions().display_mode(shared.LegendDisplayMode.TABLE).show_legend(show_legend=True)
-    return legend.placement(shared.LegendPlacement.RIGHT).calcs(["lastNotNull", "max"])
+    return legend.placement(shared.LegendPlacement.BOTTOM if wide <= NARROW else shared.LegendPlacement.RIGHT).calcs(
+        ["lastNotNull", "max"]
+    )
 
 
 def _last() -> common.ReduceDataOptions:

@@ -25,6 +25,7 @@ from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
 __all__ = ["COMPARISON"]
 
 _RECALL: Final = variables(names.POLICY)
+_ROWS: Final = table.rows(_RECALL)
 _PROCESS: Final = variables()
 _WAITS: Final = (Threshold(0, GREEN), Threshold(config.CEILING_SECONDS, ORANGE), Threshold(1.1, RED))
 _CELL: Final = traces.turns_of_row("${__data.fields.policy}", "${__data.fields.scenario}")
@@ -44,7 +45,7 @@ COMPARISON: Final = Board(
                     title="Turns",
                     description="Turns of each scenario under each policy. A comparison needs some dozens in each of "
                     "the cells compared; an empty cell was not measured.",
-                    targets=(Target(table.table_turns_of_row(_RECALL, WHOLE), instant=True),),
+                    targets=(Target(table.table_turns_of_row(_ROWS, WHOLE), instant=True),),
                     row=names.SCENARIO,
                     column=names.POLICY,
                     decimals=0,
@@ -54,7 +55,7 @@ COMPARISON: Final = Board(
                     description="The share of a cell's turns that received memory anywhere. tiered should show 100 % "
                     "wherever words match a note; deadline and prefetch show 0 % where they must miss.",
                     unit="percentunit",
-                    targets=(Target(table.table_delivered(_RECALL, WHOLE), instant=True),),
+                    targets=(Target(table.table_delivered(_ROWS, WHOLE), instant=True),),
                     row=names.SCENARIO,
                     column=names.POLICY,
                     thresholds=(Threshold(0, RED), Threshold(0.5, ORANGE), Threshold(config.DELIVERY, GREEN)),
@@ -65,7 +66,7 @@ COMPARISON: Final = Board(
                     description="All waits for memory of a turn, added: 95 % of the cell's turns waited less. Under "
                     "tiered at most the ceiling, under prefetch nothing, under deadline about 1 s.",
                     unit="s",
-                    targets=(Target(queries.table_wait_quantile(0.95, _RECALL, WHOLE), instant=True),),
+                    targets=(Target(queries.table_wait_quantile(0.95, _ROWS, WHOLE), instant=True),),
                     row=names.SCENARIO,
                     column=names.POLICY,
                     thresholds=_WAITS,
@@ -74,7 +75,7 @@ COMPARISON: Final = Board(
                     title="Wait of a turn, p50",
                     description="The same, of half of the turns.",
                     unit="s",
-                    targets=(Target(queries.table_wait_quantile(0.5, _RECALL, WHOLE), instant=True),),
+                    targets=(Target(queries.table_wait_quantile(0.5, _ROWS, WHOLE), instant=True),),
                     row=names.SCENARIO,
                     column=names.POLICY,
                     thresholds=_WAITS,
@@ -84,7 +85,7 @@ COMPARISON: Final = Board(
                     description="The upper bound of the highest bucket that holds a turn's wait: no turn waited "
                     "longer. 30 s means longer than 30 s.",
                     unit="s",
-                    targets=(Target(queries.table_wait_max(_RECALL, WHOLE), instant=True),),
+                    targets=(Target(queries.table_wait_max(_ROWS, WHOLE), instant=True),),
                     row=names.SCENARIO,
                     column=names.POLICY,
                     thresholds=_WAITS,

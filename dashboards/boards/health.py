@@ -13,7 +13,7 @@ __all__ = ["HEALTH"]
 
 _PROCESS: Final = variables()
 _COLLECTOR: Final = select.collector()
-_SPANS: Final = "suffix:spans/min"
+_SPANS: Final = "suffix:/min"
 _LOSS: Final = (Threshold(0.0001, ORANGE), Threshold(config.TELEMETRY_LOSS, RED))
 
 HEALTH: Final = Board(
@@ -76,7 +76,7 @@ HEALTH: Final = Board(
                     title="Passed on",
                     description="Spans, metric points, log records and journal lines a minute that left the process. A "
                     "signal that falls to nothing while turns go on has lost its way out.",
-                    unit="suffix:items/min",
+                    unit="suffix:/min",
                     targets=(Target(health.exported(_PROCESS, STEP), "{{signal}}"),),
                 ),
                 Stacked(
@@ -84,7 +84,7 @@ HEALTH: Final = Board(
                     description="What was lost in each minute. queue_full: the collector is slow or away for long; "
                     "export_failed: it refused or did not answer; write_failed: the journal's disk; shutdown: the "
                     "process ended first.",
-                    unit="suffix:items/min",
+                    unit="suffix:/min",
                     targets=(Target(health.dropped(_PROCESS, STEP), "{{signal}}: {{reason}}"),),
                 ),
                 Lines(
@@ -135,7 +135,7 @@ HEALTH: Final = Board(
                     title="Traces by decision",
                     description="Traces a minute that the tail sampler kept (true) or let go (false). Marked turns are "
                     "always kept.",
-                    unit="suffix:traces/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(collector.decided(_COLLECTOR, STEP), "kept: {{sampled}}"),),
                 ),
@@ -144,7 +144,7 @@ HEALTH: Final = Board(
                     description="What was lost for good, a minute: spans that found the queue full, spans that a store "
                     "refused, points that a Prometheus refused. Nothing here is what should be seen: the counters are "
                     "made by the first failure.",
-                    unit="suffix:items/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(
                         Target(collector.queue_overflowed(_COLLECTOR, STEP), "queue full: {{exporter}}"),
@@ -167,7 +167,7 @@ HEALTH: Final = Board(
                     title="Traces dropped undecided",
                     description="Traces a minute that left the sampler's memory before it had decided: more at a time "
                     "than it may hold. They are lost whatever they were.",
-                    unit="suffix:traces/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(collector.dropped_too_early(_COLLECTOR, STEP), "dropped"),),
                     thresholds=(Threshold(1, RED),),

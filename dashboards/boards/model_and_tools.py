@@ -53,7 +53,7 @@ MODEL_AND_TOOLS: Final = Board(
                     title="Calls",
                     description="Model calls a minute by purpose and how they ended. A cancelled selector is ordinary: "
                     "its turn was over first.",
-                    unit="suffix:calls/min",
+                    unit="suffix:/min",
                     wide=9,
                     targets=(Target(model.calls(_PROCESS, STEP), f"{_PURPOSE}: {{{{recallscope_status}}}}"),),
                 ),
@@ -61,12 +61,13 @@ MODEL_AND_TOOLS: Final = Board(
                     title="Failures by error",
                     description="Failed model calls a minute by purpose and error: a status of the server (429, 503), "
                     "connection_error, timeout.",
-                    unit="suffix:calls/min",
+                    unit="suffix:/min",
                     wide=9,
                     targets=(Target(model.failed_calls(_PROCESS, STEP), f"{_PURPOSE}: {{{{error_type}}}}"),),
                 ),
                 Lines(
                     title="Call duration, p95",
+                    wide=8,
                     description="Duration of model calls with all their attempts, by purpose. A dot leads to the trace "
                     "of such a call.",
                     unit="s",
@@ -77,6 +78,7 @@ MODEL_AND_TOOLS: Final = Board(
                 ),
                 Lines(
                     title="Time to first chunk, p95",
+                    wide=8,
                     description="From a streamed request to its first chunk, by model: how long the server thinks "
                     "before it speaks.",
                     unit="s",
@@ -91,6 +93,7 @@ MODEL_AND_TOOLS: Final = Board(
                 ),
                 Lines(
                     title="Waiting before another attempt, p95",
+                    wide=8,
                     description="Of the turns that had to try again, 95 % waited less between attempts. Nothing here "
                     "means that no attempt failed.",
                     unit="s",
@@ -105,14 +108,14 @@ MODEL_AND_TOOLS: Final = Board(
                     title="Input tokens",
                     description="Tokens a minute that were sent, cached ones included, by purpose. Growing without "
                     "more turns means longer histories.",
-                    unit="suffix:tokens/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(model.input_tokens(_PROCESS, STEP), _PURPOSE),),
                 ),
                 Lines(
                     title="Output tokens",
                     description="Tokens a minute that models wrote, by purpose.",
-                    unit="suffix:tokens/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(model.output_tokens(_PROCESS, STEP), _PURPOSE),),
                 ),
@@ -141,7 +144,7 @@ MODEL_AND_TOOLS: Final = Board(
                 Stacked(
                     title="Ten busiest tools",
                     description="Tool calls a minute. Tools that the model invented are _other.",
-                    unit="suffix:calls/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(model.tool_calls(_PROCESS, STEP), "{{gen_ai_tool_name}}"),),
                 ),
@@ -149,7 +152,7 @@ MODEL_AND_TOOLS: Final = Board(
                     title="Tool calls that did not end well",
                     description="Tool calls a minute that failed or were cancelled with their turn, by tool. A failure "
                     "that a tool reports to the model is no failure here.",
-                    unit="suffix:calls/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(
                         Target(model.failed_tools(_PROCESS, STEP), "{{gen_ai_tool_name}}: {{recallscope_status}}"),

@@ -28,7 +28,7 @@ _PROCESS: Final = variables()
 _RECALL: Final = variables(names.POLICY)
 _CEILING: Final = Threshold(config.CEILING_SECONDS, RED)
 _COMPARISON: Final = Link("Behaviour comparison", config.board_url("comparison"))
-_RATE: Final = "suffix:recalls/min"
+_RATE: Final = "suffix:/min"
 
 RECALL: Final = Board(
     name="recall",
@@ -104,6 +104,7 @@ RECALL: Final = Board(
             (
                 Bars(
                     title="Funnel",
+                    wide=8,
                     description="Over the time range: recalls that began, those whose words were searched in time, "
                     "those whose refined result came before the turn was over, those that the model received. Where "
                     "the bar shrinks, memory is lost.",
@@ -128,7 +129,7 @@ RECALL: Final = Board(
                     title="Deliveries",
                     description="Deliveries a minute that the model accepted: which result (fast, refined) and where "
                     "(initial: with the first request; tool_result: behind tool results).",
-                    unit="suffix:deliveries/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(recall.deliveries(_RECALL, STEP), "{{phase}} at {{point}}"),),
                 ),
@@ -141,7 +142,7 @@ RECALL: Final = Board(
                     title="Skipped deliveries by reason",
                     description="At which point nothing was delivered and why, once per recall, point and reason. "
                     "not_settled at initial is ordinary: the refined result comes later.",
-                    unit="suffix:skips/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(recall.skipped(_RECALL, STEP), "{{reason}} at {{point}}"),),
                     links=(runbook_of("RecallscopeDeliveriesSkipped"),),
@@ -171,7 +172,7 @@ RECALL: Final = Board(
                     title="Rolled back, and too late",
                     description="Deliveries a minute that did not reach the model, by cause (their notes may be "
                     "offered again), and results that came after their recall had closed.",
-                    unit="suffix:events/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(
                         Target(recall.rollbacks(_RECALL, STEP), "rolled back: {{cause}}"),
@@ -209,7 +210,7 @@ RECALL: Final = Board(
                     title="What ended the wait",
                     description="First sends a minute by what let them go. ceiling: nothing came in time; fast, "
                     "refined: there was something to deliver.",
-                    unit="suffix:sends/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(recall.waits(_RECALL, STEP), "{{ended_by}}"),),
                 ),
@@ -217,7 +218,7 @@ RECALL: Final = Board(
                     title="Waits over the ceiling",
                     description="First sends a minute that were held beyond their ceiling and 5 ms, by policy. Compare "
                     "with the event loop lag.",
-                    unit="suffix:sends/min",
+                    unit="suffix:/min",
                     wide=8,
                     targets=(Target(recall.overruns(_RECALL, STEP), "{{policy}}"),),
                     links=(

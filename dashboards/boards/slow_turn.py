@@ -28,6 +28,7 @@ SLOW_TURN: Final = Board(
             (
                 Stacked(
                     title="Where the time goes",
+                    wide=10,
                     description="The share of each phase in the time of all turns that ended in a step. recall_wait is "
                     "what memory held back; other is what no phase claims, so it should be thin.",
                     unit="percentunit",
@@ -47,7 +48,7 @@ SLOW_TURN: Final = Board(
                     description="Of the turns that had a phase, 95 % had less of it. A phase that jumps while the "
                     "others stay is the cause; a dot leads to the trace of such a turn.",
                     unit="s",
-                    wide=6,
+                    wide=8,
                     targets=(Target(turns.phase_quantile(0.95, _PHASES, STEP), "{{phase}}", exemplar=True),),
                 ),
             ),
@@ -119,7 +120,7 @@ SLOW_TURN: Final = Board(
                     title="Output tokens",
                     description="Tokens a minute that models wrote, by purpose. Turns that became slow together with "
                     "this line are slow because the answers are longer.",
-                    unit="suffix:tokens/min",
+                    unit="suffix:/min",
                     targets=(Target(model.output_tokens(_PROCESS, STEP), "{{recallscope_purpose}}"),),
                 ),
             ),

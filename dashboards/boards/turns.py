@@ -41,6 +41,7 @@ TURNS: Final = Board(
             (
                 Number(
                     title="Slow turns",
+                    wide=6,
                     description="Share of turns above 10.24 s, cancelled ones left out, by policy. At most 5 % are "
                     "allowed; red means that the service level is broken over the time range shown.",
                     unit="percentunit",
@@ -54,6 +55,7 @@ TURNS: Final = Board(
                 ),
                 Number(
                     title="Error budget left",
+                    wide=6,
                     description="What is left of the 5 % of turns that may be slow, over the time range shown: 100 % "
                     "is all of it, 0 % none, below 0 it is overdrawn.",
                     unit="percentunit",
@@ -71,6 +73,7 @@ TURNS: Final = Board(
                 ),
                 Number(
                     title="Turns",
+                    wide=3,
                     description="Turns that ended within the time range. With less than some hundred a share above "
                     "10.24 s says little.",
                     targets=(Target(turns.count(_TURN, WHOLE), "turns", instant=True),),
@@ -79,6 +82,7 @@ TURNS: Final = Board(
                 ),
                 Number(
                     title="Oldest running turn",
+                    wide=3,
                     description="Age of the oldest turn under way, over all processes chosen. A turn has no trace and "
                     "no duration before it ends: this is where one that hangs shows first.",
                     unit="s",
@@ -91,6 +95,7 @@ TURNS: Final = Board(
                 ),
                 Number(
                     title="Turns under way",
+                    wide=3,
                     description="How many turns run now. Many, with an old one among them, speak of a model or a tool "
                     "that does not answer.",
                     targets=(Target(turns.active(_PROCESS), "turns", instant=True),),
@@ -99,6 +104,7 @@ TURNS: Final = Board(
                 ),
                 Number(
                     title="Open sessions",
+                    wide=3,
                     description="How many conversations are open now, idle ones included.",
                     targets=(Target(turns.sessions(_PROCESS), "sessions", instant=True),),
                     base="text",
@@ -160,7 +166,7 @@ TURNS: Final = Board(
                     title="Turns by outcome",
                     description="Turns a minute by how they ended. failed is a model or a tool that gave up, cancelled "
                     "a person who did; loop_stopped and max_turn_requests are turns that went round in circles.",
-                    unit="suffix:turns/min",
+                    unit="suffix:/min",
                     targets=(Target(turns.by_outcome(_TURN, STEP), "{{outcome}}"),),
                     links=(
                         runbook_of("RecallscopeTurnsFailing"),

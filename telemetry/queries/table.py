@@ -9,6 +9,7 @@ __all__ = [
     "TABLE_SCENARIOS",
     "loop_lag_buckets",
     "loop_lag_max",
+    "rows",
     "table_delivered",
     "table_turns",
     "table_turns_of_row",
@@ -29,6 +30,11 @@ TABLE_SCENARIOS: Final = (
 
 _ROW: Final = f"{names.POLICY}, {names.SCENARIO}"
 _WAIT: Final = names.RECALL_TURN_WAIT_DURATION.prometheus
+
+
+def rows(selector: str) -> str:
+    """Narrow a selector to the table's own scenarios: the others say nothing about a policy."""
+    return f'{selector}, {names.SCENARIO}=~"{"|".join(TABLE_SCENARIOS)}"'
 
 
 def table_turns(selector: str, window: str) -> str:
