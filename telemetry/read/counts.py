@@ -49,7 +49,6 @@ COUNTED: Final = (
     Counted(names.INFERENCE_FIRST_CHUNK, (names.REQUEST_MODEL, names.PURPOSE)),
     Counted(names.INFERENCE_INPUT_TOKENS, (names.REQUEST_MODEL, names.PURPOSE)),
     Counted(names.INFERENCE_OUTPUT_TOKENS, (names.REQUEST_MODEL, names.PURPOSE)),
-    Counted(names.INFERENCE_CACHE_READ_TOKENS, (names.REQUEST_MODEL, names.PURPOSE)),
     Counted(names.EXECUTE_TOOL_DURATION, (names.TOOL_NAME, names.STATUS)),
     Counted(names.TELEMETRY_DROPPED, (names.SIGNAL, names.REASON)),
     Counted(names.TELEMETRY_EXPORTED, (names.SIGNAL,)),

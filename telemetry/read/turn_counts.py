@@ -33,7 +33,7 @@ class TurnTally:
         for tool in turn.tools:
             if tool.ended is not None:
                 labels = (tool.tool, tool.status.value)
-                self._tally.observe(names.EXECUTE_TOOL_DURATION, tool.ended - tool.started, *labels)
+                self._tally.observe(names.EXECUTE_TOOL_DURATION, _between(tool.started, tool.ended), *labels)
 
     def counts(self) -> Counts:
         """Return what was counted so far."""
@@ -83,9 +83,9 @@ def _count_call(tally: Tally, call: ModelCall) -> None:
     if call.ended is None:
         return
     labels = (call.model, call.purpose.value)
-    tally.observe(names.INFERENCE_DURATION, call.ended - call.started, *labels, call.status.value)
+    tally.observe(names.INFERENCE_DURATION, _between(call.started, call.ended), *labels, call.status.value)
     if call.first_chunk is not None:
-        tally.observe(names.INFERENCE_FIRST_CHUNK, call.first_chunk - call.started, *labels)
+        tally.observe(names.INFERENCE_FIRST_CHUNK, _between(call.started, call.first_chunk), *labels)
     used = (
         (names.INFERENCE_INPUT_TOKENS, call.input_tokens),
         (names.INFERENCE_OUTPUT_TOKENS, call.output_tokens),
@@ -93,3 +93,8 @@ def _count_call(tally: Tally, call: ModelCall) -> None:
     for metric, tokens in used:
         if tokens is not None:
             tally.add(metric, *labels, amount=float(max(tokens, 0)))
+
+
+def _between(started: float, ended: float) -> float:
+    """Return the seconds between two moments, to the microsecond that records have: bounds of buckets are exact."""
+    return round(ended - started, 6)

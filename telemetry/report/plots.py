@@ -14,6 +14,9 @@ __all__ = ["draw"]
 
 BAR_STEP: Final = 38
 BAR_HEIGHT: Final = 12
+LATE: Final = 0.7
+"""Behind this share of the width the meaning of a limit stands left of its line, so that it is not cut."""
+
 COLUMNS_HEIGHT: Final = 84
 SERIES_STEP: Final = 118
 AXIS_HEIGHT: Final = 34
@@ -83,9 +86,10 @@ def _columns(plot: Columns) -> tuple[Markup, float]:
     parts = [_distribution(series, place * SERIES_STEP, number) for place, series in enumerate(plot.series)]
     if plot.limit is not None:
         after, meaning = plot.limit
-        x = _percent(100.0 * after / number)
+        share = after / number
+        x = _percent(100.0 * share)
         parts.append(tag("line", x1=x, x2=x, y1=14, y2=bottom, class_="limit"))
-        parts.append(_text(meaning, x=x, y=10, class_="middle small"))
+        parts.append(_text(meaning, x=x, y=10, class_=f"{'end' if share > LATE else 'middle'} small"))
     for place, bound in enumerate(plot.bounds):
         if bound:
             end = 100.0 * (place + 1) / number

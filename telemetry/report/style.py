@@ -92,6 +92,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-n
 caption { text-align: left; color: var(--quiet); padding: 0 0 .35rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--rule); }
 th { font-weight: 600; }
+tbody th { min-width: 7.5rem; }
 thead th { color: var(--quiet); vertical-align: bottom; }
 th .about { display: block; font-weight: 400; color: var(--quiet); font-size: .85em; }
 .number { text-align: right; white-space: nowrap; }
