@@ -70,7 +70,8 @@ def advice_on(turn: RecordedTurn) -> Advice:
     if closed is None:
         return Advice.none("the end of the recall is not in the record")
     if closed.scenario is Scenario.NOT_SENT:
-        return _not_sent(turn, closed)
+        held = _held_too_long(recall, closed) if recall.policy is PolicyName.DEADLINE else None
+        return held or _not_sent(turn, closed)
     if closed.reason is Reason.OVER_BUDGET:
         return _budget(closed)
     return _held_too_long(recall, closed) or _by_outcome(recall, closed)
@@ -152,7 +153,11 @@ def _delivered(recall: RecordedRecall, closed: Close) -> Advice:
             "the word matches ended the wait, so a longer ceiling changes nothing; only a quicker selector "
             "(model.small) would"
         )
-    return Advice.none("the word matches came; the rest was left out for the reason above")
+    if closed.reason is Reason.NO_SAFE_DELIVERY_POINT:
+        return Advice.none("no moment of this turn could have taken the selector's choice")
+    if closed.reason is closed.close_reason:
+        return Advice.none("the turn was ended from outside before the selector's choice had a place")
+    return Advice.none("the word matches came, and the selector had nothing to add")
 
 
 def _failed(recall: RecordedRecall, closed: Close) -> Advice:
@@ -226,8 +231,12 @@ def _under_tiered(recall: RecordedRecall, first: Wait) -> str:
     else:
         held = max(0.0, stood - first.asked_at)
     words = recall.fast is not None and recall.fast.notes and held < DEFAULT_CEILING_SECONDS
-    gains = ", and would have taken the word matches along" if words else ""
-    return f"the first send would have been held {duration(held)} instead of {duration(first.waited)}{gains}"
+    then = ""
+    if words:
+        then = ", and would have taken the word matches along"
+    elif stood is not None:
+        then = ", and the notes would have come behind tool results only"
+    return f"the first send would have been held {duration(held)} instead of {duration(first.waited)}{then}"
 
 
 def _ceiling_for(needed: float) -> str | None:

@@ -1,5 +1,6 @@
 """The verdict on a recorded turn in words, for the person on call: four sentences and the facts that they rest on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from recallscope.runtime.events import (
@@ -116,7 +117,7 @@ _ENDED_BY = {
     EndedBy.REFINED: "the selector's answer ended the wait",
     EndedBy.CEILING: "the ceiling ended the wait",
     EndedBy.CANCELLED: "the end of the turn ended the wait",
-    EndedBy.NOTHING_TO_WAIT_FOR: "nothing is waited for there",
+    EndedBy.NOTHING_TO_WAIT_FOR: "nothing was waited for",
 }
 
 
@@ -132,12 +133,19 @@ def _memory_held(turn: RecordedTurn, hold: Hold | None) -> str:
 
 def _ended(turn: RecordedTurn, ended_by: EndedBy) -> str:
     recall = turn.recall
-    cut = recall is not None and recall.settled is not None and recall.settled.error is Reason.SELECTOR_TIMEOUT
-    if ended_by is EndedBy.REFINED and cut:
-        return "the selector was cut off"
     if ended_by is EndedBy.CEILING and recall is not None:
         return f"the ceiling of {duration(recall.ceiling)} ended the wait"
+    error = recall.settled.error if recall is not None and recall.settled is not None else None
+    if ended_by is EndedBy.REFINED and error in _FAILURE_ENDED:
+        return _FAILURE_ENDED[error]
     return _ENDED_BY[ended_by]
+
+
+_FAILURE_ENDED: Mapping[Reason | None, str] = {
+    Reason.SELECTOR_TIMEOUT: "the selector was cut off",
+    Reason.SELECTOR_UNAVAILABLE: "the selector's failure ended the wait",
+    Reason.STORE_UNAVAILABLE: "the store's failure ended the wait",
+}
 
 
 # Why memory came or did not
@@ -154,9 +162,9 @@ def _why(turn: RecordedTurn, verdict: Verdict) -> str:
         case Memory.WHOLE:
             return f"{_came(recall, closed)}."
         case Memory.PARTLY:
-            return f"{_came(recall, closed)}; the selector's choice did not: {_reason(recall, closed)}."
+            return f"{_came(recall, closed)}; {_rest(turn, recall, closed)}."
         case _:
-            return f"Nothing came: {_reason(recall, closed)}."
+            return f"Nothing came: {_reason(turn, recall, closed)}."
 
 
 def _no_recall(turn: RecordedTurn) -> str:
@@ -179,6 +187,16 @@ def _came(recall: RecordedRecall, closed: Close) -> str:
             where = " and ".join(_WHERE[point] for point in closed.points)
             chosen = "what the words found" if closed.strategy is Strategy.LEXICAL else "the selector's choice"
             return f"{notes} came {where}: {chosen}{_settled_at(recall)}"
+
+
+def _rest(turn: RecordedTurn, recall: RecordedRecall, closed: Close) -> str:
+    """Say why the selector's choice did not come, too."""
+    settled = recall.settled
+    if settled is not None and settled.error is not None:
+        return f"the selector failed{_after_settled(recall)}"
+    if closed.reason is Reason.ALREADY_DELIVERED:
+        return "the selector chose nothing else"
+    return f"the selector's choice did not: {_reason(turn, recall, closed)}"
 
 
 _WHERE = {
@@ -206,7 +224,7 @@ _SELECTOR_FAILED = {
 }
 
 
-def _reason(recall: RecordedRecall, closed: Close) -> str:
+def _reason(turn: RecordedTurn, recall: RecordedRecall, closed: Close) -> str:
     if closed.scenario is Scenario.NOT_SENT and closed.outcome is not Outcome.DELIVERED:
         return f"no send was accepted ({closed.cause})"
     match closed.reason:
@@ -214,7 +232,7 @@ def _reason(recall: RecordedRecall, closed: Close) -> str:
             what = "failed" if reason is Reason.SELECTOR_UNAVAILABLE else "was cut off"
             return f"the selector {what}{_after_settled(recall)}{_unused_words(recall, closed)}"
         case Reason.NO_RELEVANT_RESULTS:
-            return _nothing_relevant(recall)
+            return _nothing_relevant(turn, recall)
         case reason:
             return _PLAIN_REASONS.get(reason) or _too_late(recall, closed)
 
@@ -226,20 +244,15 @@ _PLAIN_REASONS = {
 }
 
 
-def _nothing_relevant(recall: RecordedRecall) -> str:
+def _nothing_relevant(turn: RecordedTurn, recall: RecordedRecall) -> str:
     settled = recall.settled
     if recall.withdrawn:
         return f"{count(recall.withdrawn, 'chosen note')} had changed or gone on disk"
     if settled is not None and settled.not_asked is NotAsked.NO_CANDIDATES:
         return f"there was no note to choose from (searched in {duration(settled.elapsed)})"
-    if _by_words(recall):
+    if turn.selector is None:
         return "no note matches the words"
     return f"the selector chose none{_after_settled(recall)}"
-
-
-def _by_words(recall: RecordedRecall) -> bool:
-    """Whether the words alone decided that nothing is relevant."""
-    return recall.settled is not None and recall.settled.strategy in {Strategy.LEXICAL, Strategy.NONE}
 
 
 def _too_late(recall: RecordedRecall, closed: Close) -> str:
@@ -247,12 +260,14 @@ def _too_late(recall: RecordedRecall, closed: Close) -> str:
     settled = recall.settled
     if settled is None:
         when = duration(closed.at - recall.begun)
-        return f"it had not settled when {ended}, {when} after it began{_unused_words(recall, closed)}"
+        return (
+            f"the selector had not answered when {ended}, {when} after the recall began{_unused_words(recall, closed)}"
+        )
     asked = recall.asked_at
     late = f", {duration(settled.at - asked)} after the first send had asked" if asked is not None else ""
     return (
-        f"it stood after {duration(settled.elapsed)}{late}, and found no tool results to go behind before "
-        f"{ended}{_unused_words(recall, closed)}"
+        f"the selector's choice stood after {duration(settled.elapsed)}{late}, and no tool results followed that it "
+        f"could go behind before {ended}{_unused_words(recall, closed)}"
     )
 
 
