@@ -30,6 +30,7 @@ help:
 	@echo "make bench-engines full-text engines side by side (SIZES=\"10000 100000\")"
 	@echo "make corpus        what the search reaches on the labelled corpus; corpus-curve writes it into docs/ranking.md"
 	@echo "make dashboards    write the generated files below dashboards/ anew"
+	@echo "make dashboards-preview   the dashboards with figures of real traffic, as pictures in build/preview"
 	@echo "make docs          write the generated parts of docs/*.md anew"
 	@echo "make requirements  write requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)"
 	@echo "make clean         remove .venv and everything else that was made"
@@ -40,7 +41,7 @@ demo: $(PROJECT)
 test: $(PROJECT) $(TEST)
 	@$(BIN)/pytest -q -m "not real"
 
-test-real: $(PROJECT) $(TEST) prometheus otelcol
+test-real: $(PROJECT) $(TEST) prometheus otelcol chromium
 	@$(BIN)/pytest -q -m real
 
 test-real-prometheus: $(PROJECT) $(TEST) prometheus
@@ -157,6 +158,18 @@ $(UV):
 .PHONY: dashboards
 dashboards: $(PROJECT) $(TEST)
 	@$(BIN)/python -W ignore::DeprecationWarning -m recallscope.dashboards.generate
+
+.PHONY: dashboards-preview test-real-browser chromium
+dashboards-preview: $(PROJECT) $(TEST) prometheus otelcol chromium
+	@PYTHONPATH=tests/real $(BIN)/python tests/preview/preview.py
+
+test-real-browser: $(PROJECT) $(TEST) prometheus otelcol chromium
+	@$(BIN)/pytest -q -m real tests/real/test_browser.py
+
+chromium:
+	@command -v chromium >/dev/null || { echo "installing chromium" && apt-get update -qq && \
+	  apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || { \
+	  echo "The tests need the program chromium on the path; install it, then type make $(MAKECMDGOALS)." >&2; exit 1; }
 
 .PHONY: docs
 docs: $(PROJECT)
