@@ -16,9 +16,12 @@ from recallscope.runtime.config import Settings
 from recallscope.runtime.errors import LabError
 from recallscope.runtime.lab.expectations import POLICIES
 from recallscope.runtime.lab.live import compare_counts, reading_notes, traffic_notes
-from recallscope.runtime.lab.report_sections import comparison_section, whatif_section
+from recallscope.runtime.lab.report_sections import comparison_section
 from recallscope.runtime.lab.whatif import Record
+from recallscope.runtime.lab.whatif_answer import Answer, Axis, Question
+from recallscope.runtime.lab.whatif_page import whatif_section
 from recallscope.runtime.recall.handle import Budget
+from recallscope.runtime.terms import PolicyName
 from recallscope.telemetry.read.counts import Counts
 from recallscope.telemetry.read.figures import ReadError
 from recallscope.telemetry.read.gathered import Gathered, gather
@@ -43,6 +46,9 @@ DEFAULT_TOP = 10
 MOST_TOP = 100
 REPLAYED = 2_000
 """How many of the latest turns the what-if replays."""
+
+CEILINGS = (0.0, 0.025, 0.05, 0.1, 0.2, 0.5)
+"""The ceilings of `tiered` (seconds) that it asks for."""
 
 STDOUT = "-"
 
@@ -124,17 +130,18 @@ def report_page(
             phases_section(counts),
             turns_section(gathered.slowest, where=source.where),
             calls_section(counts),
-            whatif_section(_record(gathered, settings)),
+            whatif_section(_what_if(gathered, settings), title="What another ceiling would have given"),
         ),
         footer=f"Recallscope {__version__}. Quantiles are interpolated within their buckets, as Prometheus does it.",
         data={"turns": gathered.turns, "figures": "journal" if live is None else "prometheus"},
     )
 
 
-def _record(gathered: Gathered, settings: Settings) -> Record:
+def _what_if(gathered: Gathered, settings: Settings) -> Answer:
     recall = settings.recall
     budget = Budget(notes=recall.budget_notes, characters=recall.budget_characters)
-    return Record.of(gathered.kept, budget=budget, safety=recall.selector_safety_seconds)
+    record = Record.of(gathered.kept, budget=budget, safety=recall.selector_safety_seconds)
+    return Answer.of(Question(axis=Axis.CEILING, values=CEILINGS, policies=(PolicyName.TIERED,)), record)
 
 
 def _facts(

@@ -26,7 +26,7 @@ from recallscope.telemetry.report.page import render
 from recallscope.telemetry.report.plots import draw
 from recallscope.telemetry.report.style import STYLE
 
-__all__ = ["html_page", "svg_plot"]
+__all__ = ["html_page", "svg_plot", "whatif_section"]
 
 _FIRST = (Delivered.INITIAL, Delivered.BOTH)
 _LINES = (
@@ -38,37 +38,36 @@ SVG_WIDTH, SVG_MARGIN, SVG_KEY = 760, 24, 20
 
 def html_page(answer: Answer, *, source: str) -> str:
     """Return the answer as HTML that needs neither network nor scripts; `source` says where the turns are from."""
-    sentences = in_words(answer.record)
-    blocks: list[Figure | Grid | Remark] = [Remark(text=sentence) for sentence in sentences[1:]]
+    return render(
+        Page(
+            title=f"What another {answer.question.axis} would have given",
+            facts=(("Turns", f"{in_words(answer.record)[0]} {source}"),),
+            remarks=(),
+            sections=(whatif_section(answer, title=f"By {answer.question.axis}"),),
+            footer=f"Recallscope {__version__}.",
+            data={"turns": len(answer.record.courses)},
+        )
+    )
+
+
+def whatif_section(answer: Answer, *, title: str) -> Section:
+    """Return the answer as a section of a page: what was left out, the plot, and the table."""
+    blocks: list[Figure | Grid | Remark] = [Remark(text=sentence) for sentence in in_words(answer.record)[1:]]
     if answer.record.differing:
         text = f"{len(answer.record.differing)} turns are not reproduced by the rules of this version."
         blocks.append(Remark(text=text, level=Level.WARNING))
     if answer.series():
         blocks.append(Figure(key="whatif-plot", plot=_curve(answer), grid=_grid(answer)))
-        blocks += [Remark(text=line) for line in _keys(answer)]
     else:
         blocks.append(_grid(answer))
-    axis = answer.question.axis
-    return render(
-        Page(
-            title=f"What another {axis} would have given",
-            facts=(("Turns", f"{sentences[0]} {source}"),),
-            remarks=(),
-            sections=(
-                Section(
-                    key="whatif",
-                    title=f"By {axis}",
-                    intro=(
-                        "Recorded moments, fed through the rules of recall. Where the record does not decide what "
-                        "would have come, a turn is unknown; intervals hold for 95 of 100 such records, whatever the "
-                        "unknown turns are."
-                    ),
-                    blocks=tuple(blocks),
-                ),
-            ),
-            footer=f"Recallscope {__version__}.",
-            data={"turns": len(answer.record.courses)},
-        )
+    return Section(
+        key="whatif",
+        title=title,
+        intro=(
+            "Recorded moments, fed through the rules of recall. Where the record does not decide what would have come, "
+            "a turn is unknown; intervals hold for 95 of 100 such records, whatever the unknown turns are."
+        ),
+        blocks=tuple(blocks),
     )
 
 
@@ -128,11 +127,6 @@ def _curve(answer: Answer) -> Curve:
         ticks=tuple((x, axis.text(value)) for value, x in list(places.items())[::every]),
         lines=tuple(lines),
     )
-
-
-def _keys(answer: Answer) -> list[str]:
-    several = len(answer.question.policies) > 1
-    return [] if several else ["The lower line: memory at the first send. The upper one: anywhere in the turn."]
 
 
 def _grid(answer: Answer) -> Grid:

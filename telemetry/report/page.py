@@ -9,12 +9,14 @@ from recallscope.telemetry.report.blocks import (
     Block,
     Cell,
     Column,
+    Curve,
     Data,
     Drawing,
     Figure,
     Grid,
     Mark,
     Page,
+    Plot,
     Remark,
     Row,
     Section,
@@ -106,7 +108,7 @@ def _remark(remark: Remark) -> Markup:
 
 def _figure(figure: Figure) -> Markup:
     plot = draw(figure.plot, figure.key)
-    keys = _keys(figure.plot) if isinstance(figure.plot, Stack) else Markup()
+    keys = _keys(figure.plot)
     grid = _grid(figure.grid, named=figure.grid.caption != figure.plot.title)
     if figure.folded:
         grid = tag("details", tag("summary", "The same as a table"), grid)
@@ -121,13 +123,18 @@ def _figure(figure: Figure) -> Markup:
     )
 
 
-def _keys(stack: Stack) -> Markup:
+def _keys(plot: Plot) -> Markup:
+    """Return what the colours of a plot mean, where the plot does not say it itself."""
+    match plot:
+        case Stack(parts=parts):
+            keys = [(part.tone, f"{part.label} {part.text}") for part in parts]
+        case Curve(lines=lines):
+            keys = [(line.tone, line.name) for line in lines]
+        case _:
+            return Markup()
     return tag(
         "ul",
-        *(
-            tag("li", tag("span", class_=f"swatch tone-{part.tone}", aria_hidden="true"), f"{part.label} {part.text}")
-            for part in stack.parts
-        ),
+        *(tag("li", tag("span", class_=f"swatch tone-{tone}", aria_hidden="true"), name) for tone, name in keys),
         class_="keys",
     )
 
