@@ -85,10 +85,7 @@ class JournalTurns:
         streams = self._streams()
         found = _Places.of(streams, "turn", name)
         if not found.names and _TRACE_TEXT.fullmatch(name.lower()):
-            traces = _Places.of(streams, "trace", name.lower())
-            if len(traces.names) > 1:
-                raise ambiguous(name, traces.names)
-            found = _Places.of(streams, "turn", *traces.turns, whole=True)
+            found = _Places.of(streams, "turn", *_of_trace(streams, name), whole=True)
         if not found.names:
             raise not_found(name, self.where)
         names = {name} & found.names or found.names
@@ -126,6 +123,14 @@ class JournalTurns:
                 yield from sorted(path.glob(FILE_PATTERN)) if path.is_dir() else (path,)
             except OSError as error:
                 raise ReadError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _of_trace(streams: Sequence["_Stream"], name: str) -> frozenset[str]:
+    """Return the turns that say of their trace, or of what called them, that its id is or begins with `name`."""
+    traces = _Places.of(streams, "trace", name.lower())
+    if len(traces.names) > 1:
+        raise ambiguous(name, traces.names)
+    return traces.turns or _Places.of(streams, "traceparent", f"00-{name.lower()}").turns
 
 
 def _rank(turn: RecordedTurn) -> tuple[bool, float]:
