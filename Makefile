@@ -64,7 +64,8 @@ $(OTELCOL): tests/otelcol/go.mod tests/otelcol/go.sum tests/otelcol/main.go
 	@echo "building the collector of the tests (minutes the first time, kept in build/otelcol)"
 	@mkdir -p $(@D)
 	@cd tests/otelcol && CGO_ENABLED=0 GOTOOLCHAIN=local timeout 1800 \
-	  go build -mod=readonly -buildvcs=false -trimpath -ldflags="-s -w" -o ../../$@ .
+	  go build -mod=readonly -buildvcs=false -trimpath -ldflags="-s -w" -o ../../$@ . || { \
+	  echo "The collector of the tests was not built within half an hour, or not at all; see above." >&2; exit 1; }
 
 corpus: $(PROJECT)
 	@$(BIN)/python tests/corpus/table.py
