@@ -99,7 +99,7 @@ def report(
     page = report_page(source, gathered, live, settings=settings, asked=asked, now=now)
     _write(render(page), out)
     if out != STDOUT:
-        click.echo(f"{out}: {count(gathered.turns)} turns of {source.where}", err=True)
+        click.echo(f"{out}: {_turns(gathered.turns)} of {source.where}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +164,12 @@ def _facts(
 def _found(gathered: Gathered) -> str:
     if gathered.first is None or gathered.last is None:
         return "no turn"
-    turns = "1 turn" if gathered.turns == 1 else f"{count(gathered.turns)} turns"
     sessions = "1 session" if gathered.sessions == 1 else f"{count(gathered.sessions)} sessions"
-    return f"{turns} in {sessions}, {span(gathered.first, gathered.last)}"
+    return f"{_turns(gathered.turns)} in {sessions}, {span(gathered.first, gathered.last)}"
+
+
+def _turns(number: int) -> str:
+    return "1 turn" if number == 1 else f"{count(number)} turns"
 
 
 def _ceilings(counts: Counts) -> str:
@@ -186,12 +189,13 @@ def _remarks(source: TurnSource, gathered: Gathered, live: _Live | None, asked: 
     if not gathered.turns:
         told.append(f"No turn of the last {duration(asked.seconds)} was found in {source.where}.")
     if gathered.unended:
+        what = "1 turn has" if gathered.unended == 1 else f"{count(gathered.unended)} turns have"
         told.append(
-            f"{count(gathered.unended)} turns have no recorded end: they run, or their process ended before them. "
-            "They are among the slowest turns if they are, and in no duration."
+            f"{what} no recorded end, as while it runs, or where its process ended before it: told among the slowest "
+            "turns, counted in no duration."
         )
     if gathered.torn:
-        told.append(f"Of {count(gathered.torn)} turns the begin is not in the record; they count as far as it tells.")
+        told.append(f"The begin of {_turns(gathered.torn)} is not in the record; what is there is counted.")
     if gathered.sampled:
         told.append(
             "The turns come from traces, of which sampling may keep some and drop others; "

@@ -54,7 +54,9 @@ def whatif_section(answer: Answer, *, title: str) -> Section:
     """Return the answer as a section of a page: what was left out, the plot, and the table."""
     blocks: list[Figure | Grid | Remark] = [Remark(text=sentence) for sentence in in_words(answer.record)[1:]]
     if answer.record.differing:
-        text = f"{len(answer.record.differing)} turns are not reproduced by the rules of this version."
+        number = len(answer.record.differing)
+        what = "1 turn is" if number == 1 else f"{number} turns are"
+        text = f"{what} not reproduced by the rules of this version."
         blocks.append(Remark(text=text, level=Level.WARNING))
     if answer.series():
         blocks.append(Figure(key="whatif-plot", plot=_curve(answer), grid=_grid(answer)))

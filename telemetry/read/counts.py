@@ -4,6 +4,7 @@ A Prometheus, a scrape and recorded turns all give the same points under the sam
 them does not know where they come from.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -162,8 +163,7 @@ class Tally:
         histogram = series.get(labels)
         if histogram is None:
             histogram = series[labels] = _Histogram([0] * (len(metric.buckets) + 1))
-        place = next((place for place, bound in enumerate(metric.buckets) if seconds <= bound), len(metric.buckets))
-        histogram.counts[place] += 1
+        histogram.counts[bisect_left(metric.buckets, seconds)] += 1
         histogram.seconds += seconds
 
     def ceiling(self, policy: PolicyName, seconds: float) -> None:
