@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import anyio
 import click
@@ -15,7 +15,7 @@ from recallscope.runtime.cli.doctor.finding import Finding, State, worst
 from recallscope.runtime.cli.doctor.memory import check_memory, check_recall
 from recallscope.runtime.cli.doctor.models import check_models
 from recallscope.runtime.cli.doctor.outward import check_exports, check_journal, check_metrics
-from recallscope.runtime.cli.output import for_stdout, one_line
+from recallscope.runtime.cli.output import complain, for_stdout, one_line
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.config import Settings
 
@@ -23,6 +23,9 @@ __all__ = ["doctor"]
 
 SCHEMA = 1
 FAILED = 1
+
+SILENCE_SECONDS = 4.0
+"""After so long without an answer a line says what is awaited: a model may be given a minute to begin."""
 
 _MARKS = {State.OK: "ok", State.WARNING: "warning", State.FAILED: "FAILED", State.NOT_APPLICABLE: "-"}
 
@@ -54,19 +57,27 @@ async def _examine(settings: Settings, environ: Mapping[str, str]) -> tuple[Find
         parts["models"] = await check_models(settings)
 
     async def exports() -> None:
-        parts["exports"] = await to_thread.run_sync(lambda: tuple(check_exports(environ)))
+        parts["exports"] = await _in_thread(lambda: tuple(check_exports(environ)))
 
     async def clocks() -> None:
         urls = servers(settings, environ)
-        parts["clocks"] = (await to_thread.run_sync(check_against_others, urls),)
+        parts["clocks"] = await _in_thread(lambda: (check_against_others(urls),))
 
     async def here() -> None:
         parts["memory"] = await check_memory(settings)
-        parts["metrics"] = (await to_thread.run_sync(check_metrics, settings, environ),)
+        parts["metrics"] = await _in_thread(lambda: (check_metrics(settings, environ),))
 
-    async with anyio.create_task_group() as tasks:
-        for check in (models, exports, clocks, here):
-            tasks.start_soon(check)
+    async def say_what_is_awaited() -> None:
+        await anyio.sleep(SILENCE_SECONDS)
+        waiting = [name for name in ("models", "exports", "clocks", "memory", "metrics") if name not in parts]
+        complain(f"recallscope: still waiting for {', '.join(waiting)}, at most as long as their timeouts say")
+
+    async with anyio.create_task_group() as patience:
+        patience.start_soon(say_what_is_awaited)
+        async with anyio.create_task_group() as tasks:
+            for check in (models, exports, clocks, here):
+                tasks.start_soon(check)
+        patience.cancel_scope.cancel()
     return (
         *contradictions(settings, split, environ),
         *parts["models"],
@@ -78,6 +89,11 @@ async def _examine(settings: Settings, environ: Mapping[str, str]) -> tuple[Find
         check_steps(before, read_clocks()),
         *parts["clocks"],
     )
+
+
+async def _in_thread(check: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
+    """Run what blocks; Ctrl-C does not wait for it."""
+    return await to_thread.run_sync(check, abandon_on_cancel=True)
 
 
 def _as_data(findings: Sequence[Finding]) -> dict[str, object]:
