@@ -142,8 +142,7 @@ HEALTH: Final = Board(
                 Stacked(
                     title="Lost in the collector",
                     description="What was lost for good, a minute: spans that found the queue full, spans that a store "
-                    "refused, points that a Prometheus refused. Nothing here is what should be seen: the counters are "
-                    "made by the first failure.",
+                    "refused, points that a Prometheus refused. It should be 0.",
                     unit="suffix:/min",
                     wide=8,
                     targets=(

@@ -1,6 +1,6 @@
 """The collector about itself: what it took, what waits, what it lost, what it chose to keep.
 
-Its names are its own (release 0.161); a counter of failures is not there before the first failure.
+Its names are its own (release 0.161). It makes counters of failures at the first failure; until then they are 0 here.
 """
 
 from recallscope.telemetry.queries.shape import by_labels
@@ -41,17 +41,17 @@ def sent(selector: str, window: str) -> str:
 
 def stores_refused(selector: str, window: str) -> str:
     """Give the spans a minute that a store refused for good, by exporter: they are lost."""
-    return _a_minute(f"otelcol_exporter_send_failed_spans_total{{{selector}}}", window, "exporter")
+    return _lost("send_failed_spans", "sent_spans", selector, window)
 
 
 def queue_overflowed(selector: str, window: str) -> str:
     """Give the spans a minute that found the queue full, by exporter: they are lost."""
-    return _a_minute(f"otelcol_exporter_enqueue_failed_spans_total{{{selector}}}", window, "exporter")
+    return _lost("enqueue_failed_spans", "sent_spans", selector, window)
 
 
 def points_refused(selector: str, window: str) -> str:
     """Give the metric points a minute that a Prometheus refused, by exporter."""
-    return _a_minute(f"otelcol_exporter_send_failed_metric_points_total{{{selector}}}", window, "exporter")
+    return _lost("send_failed_metric_points", "sent_metric_points", selector, window)
 
 
 def queue_used(selector: str) -> str:
@@ -75,3 +75,9 @@ def dropped_too_early(selector: str, window: str) -> str:
 
 def _a_minute(what: str, window: str, *by: str) -> str:
     return f"60 * sum{by_labels(*by)}(rate({what}[{window}]))"
+
+
+def _lost(what: str, instead_of: str, selector: str, window: str) -> str:
+    """Give what was lost by exporter, and 0 for those that have sent something and lost nothing yet."""
+    lost = _a_minute(f"otelcol_exporter_{what}_total{{{selector}}}", window, "exporter")
+    return f"{lost} or 0 * {_a_minute(f'otelcol_exporter_{instead_of}_total{{{selector}}}', window, 'exporter')}"

@@ -7,14 +7,14 @@ from pathlib import Path
 __all__ = ["dom", "picture"]
 
 
-def picture(page: Path, png: Path, *, width: int, height: int) -> None:
-    """Write what a window of that size shows."""
-    _chromium(page, f"--window-size={width},{height}", f"--screenshot={png}", "--hide-scrollbars")
+def picture(page: Path, png: Path, *more: str, width: int, height: int) -> None:
+    """Write what a window of that size shows; `more` are arguments of the browser."""
+    _chromium(page, *more, f"--window-size={width},{height}", f"--screenshot={png}", "--hide-scrollbars")
 
 
-def dom(page: Path) -> str:
+def dom(page: Path, *more: str) -> str:
     """Return the page's HTML after its own script has run."""
-    return _chromium(page, "--dump-dom")
+    return _chromium(page, *more, "--dump-dom")
 
 
 def _chromium(page: Path, *arguments: str) -> str:
