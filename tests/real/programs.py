@@ -248,11 +248,10 @@ class Collector:
 
 
 @contextmanager
-def run_collector(
-    folder: Path, *configs: Path, metrics_port: int | None = None, **environ: str
-) -> Generator[Collector]:
+def run_collector(folder: Path, *configs: Path, **environ: str) -> Generator[Collector]:
     """Run a collector with `configs` (the shipped file if none is named) and variables for them."""
-    collector = Collector(folder, configs or (COLLECTOR_FILE,), environ, metrics_port=metrics_port or free_port())
+    port = int(environ.get("OTELCOL_METRICS_PORT", free_port()))
+    collector = Collector(folder, configs or (COLLECTOR_FILE,), environ, metrics_port=port)
     try:
         collector.start()
         yield collector

@@ -155,8 +155,8 @@ def _plain(value: dict[str, Any]) -> Any:
             return int(number)
         case {"doubleValue": number}:
             return float(number)
-        case {"arrayValue": {"values": list(values)}}:
-            return tuple(_plain(item) for item in cast("list[dict[str, Any]]", values))
+        case {"arrayValue": {"values": values}}:
+            return tuple(_plain(item) for item in values)
         case _:
             return None
 
