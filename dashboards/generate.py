@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from recallscope.dashboards.alerting.config import Config
+from recallscope.dashboards.alerting.config import COMMITTED
 from recallscope.dashboards.alerting.files import rule_files
 from recallscope.dashboards.board import as_json
 from recallscope.dashboards.boards import BOARDS
@@ -33,7 +33,7 @@ def collector() -> Iterator[tuple[str, str]]:
 
 def rules() -> Iterator[tuple[str, str]]:
     """Yield the recording rules and alerts as the files that a Prometheus loads."""
-    yield from ((f"rules/{name}", text) for name, text in rule_files(Config()).items())
+    yield from ((f"rules/{name}", text) for name, text in rule_files(COMMITTED).items())
 
 
 PRODUCERS: Final[tuple[Producer, ...]] = (dashboards, collector, rules)

@@ -1,7 +1,7 @@
 """Alerts on the collector between Recallscope and its stores."""
 
 from recallscope.dashboards.alerting.config import Config, Severity
-from recallscope.dashboards.alerting.model import Alert, percent
+from recallscope.dashboards.alerting.model import COUNT, SHARE, Alert, label, percent
 from recallscope.telemetry.queries.collector_alerts import (
     collector_down,
     dropped_early,
@@ -26,8 +26,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="A collector's queue fills up.",
             description=(
-                "The queue of {{ $labels.exporter }} in {{ $labels.instance }} (job {{ $labels.job }}) is "
-                "{{ $value | humanizePercentage }} full; "
+                f"The queue of {label('exporter')} in {label('instance')} (job {label('job')}) is "
+                f"{SHARE} full; "
                 f"this fires above {percent(config.collector_queue)}, and when it is full what comes is lost."
             ),
         ),
@@ -38,8 +38,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="0s",
             summary="A collector's queue is full, and what comes is lost.",
             description=(
-                "The queue of {{ $labels.exporter }} (job {{ $labels.job }}) refused "
-                f'{{{{ $value | printf "%.0f" }}}} items within {window}.'
+                f"The queue of {label('exporter')} (job {label('job')}) refused {COUNT} items within {window}."
             ),
         ),
         Alert(
@@ -49,7 +48,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="A collector gives up on what it should send.",
             description=(
-                "{{ $labels.exporter }} (job {{ $labels.job }}) lost {{ $value | humanizePercentage }} of what it had to "
+                f"{label('exporter')} (job {label('job')}) lost {SHARE} of what it had to "
                 f"send within {failing.window}; this fires above {percent(failing.above)}."
             ),
         ),
@@ -59,10 +58,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             expr=refusing(selector, window=window, least=least),
             held="0s",
             summary="A collector refuses what is sent to it.",
-            description=(
-                "{{ $labels.receiver }} (job {{ $labels.job }}) refused "
-                f'{{{{ $value | printf "%.0f" }}}} items within {window}.'
-            ),
+            description=(f"{label('receiver')} (job {label('job')}) refused {COUNT} items within {window}."),
         ),
         Alert(
             name="CollectorDropsTracesEarly",
@@ -71,8 +67,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="0s",
             summary="The tail sampler drops traces before it has decided about them.",
             description=(
-                "{{ $labels.instance }} (job {{ $labels.job }}) dropped "
-                f'{{{{ $value | printf "%.0f" }}}} undecided traces within {window}; slow and failed turns may be among them.'
+                f"{label('instance')} (job {label('job')}) dropped "
+                f"{COUNT} undecided traces within {window}; slow and failed turns may be among them."
             ),
         ),
         Alert(
@@ -82,7 +78,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="A collector does not answer scrapes.",
             description=(
-                f"{{{{ $labels.instance }}}} (job {{{{ $labels.job }}}}) answered within {config.known} and has not answered a "
+                f"{label('instance')} (job {label('job')}) answered within {config.known} and has not answered a "
                 "scrape for 5 minutes; turns go on, their traces and pushed metrics may be lost."
             ),
         ),

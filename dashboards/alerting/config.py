@@ -1,4 +1,4 @@
-"""Every threshold of the alerts, in one place: change a value here, then `make dashboards`.
+"""Every threshold of the alerts, in one place: change a value in `COMMITTED`, then `make dashboards`.
 
 Shares lie between 0 and 1, windows are PromQL ranges, ages and lags are seconds.
 """
@@ -10,7 +10,7 @@ from typing import Final
 from recallscope.dashboards import config as shared
 from recallscope.telemetry.queries.alerts import Share
 
-__all__ = ["BURNS", "MOST_SHARE", "Burn", "Config", "Objective", "Severity", "burns_for"]
+__all__ = ["BURNS", "COMMITTED", "MOST_SHARE", "Burn", "Config", "Objective", "Severity", "burns_for"]
 
 
 @unique
@@ -93,46 +93,78 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the rules are made from; the defaults are what is committed."""
+    """What the rules are made from; `COMMITTED` holds the values."""
 
-    selector: str = 'job!=""'
+    selector: str
     """Which series of Recallscope count."""
-    collector_selector: str = 'job!=""'
+    collector_selector: str
     """Which series of collectors count."""
-    runbooks: str = shared.RUNBOOKS
+    runbooks: str
     """Where `dashboards/runbooks.md` can be read."""
 
-    slow_turns: Objective = Objective(target=1 - shared.SLOW_TURN_SHARE, pages=True)
-    recall_holds: Objective = Objective(target=shared.HOLD, pages=True)
-    delivery: Objective = Objective(target=shared.DELIVERY, pages=False)
+    slow_turns: Objective
+    recall_holds: Objective
+    delivery: Objective
 
-    turns_failing: Share = Share(window="15m", above=0.1, least=5, of=20)
-    turn_age: float = 1800.0
-    loop_lag: float = 0.1
-    loop_lag_window: str = "10m"
-    loop_lag_least: int = 600
+    turns_failing: Share
+    turn_age: float
+    loop_lag: float
+    loop_lag_window: str
+    loop_lag_least: int
     """Intervals of 100 ms: a minute of them."""
 
-    skipped_deliveries: Share = Share(window="1h", above=0.75, least=20, of=50)
-    selector_failing: Share = Share(window="15m", above=0.2, least=5, of=10)
-    store_unavailable: Share = Share(window="15m", above=0.05, least=3, of=10)
-    silence: str = "6h"
+    skipped_deliveries: Share
+    selector_failing: Share
+    store_unavailable: Share
+    silence: str
     """For how long recalls may find or deliver nothing."""
-    silence_least: int = 20
-    catalog_age: float = 900.0
+    silence_least: int
+    catalog_age: float
     """A catalog is scanned every 5 minutes at the latest."""
 
-    front_ends: str = "serve|worker|load"
+    front_ends: str
     """Which processes are expected to stay; the others are a person's."""
-    gone_after: str = "1h"
-    known: str = "1d"
+    gone_after: str
+    known: str
     """For how long a process that was scraped is missed."""
 
-    telemetry_lost: Share = Share(window="30m", above=shared.TELEMETRY_LOSS, least=10, of=100)
-    observer_window: str = "15m"
-    observer_least: int = 1
+    telemetry_lost: Share
+    observer_window: str
+    observer_least: int
 
-    collector_queue: float = 0.8
-    collector_window: str = "10m"
-    collector_failing: Share = Share(window="10m", above=0.01, least=10, of=100)
-    collector_least: int = 1
+    collector_queue: float
+    collector_window: str
+    collector_failing: Share
+    collector_least: int
+
+
+COMMITTED: Final = Config(
+    selector='job!=""',
+    collector_selector='job!=""',
+    runbooks=shared.RUNBOOKS,
+    slow_turns=Objective(target=1 - shared.SLOW_TURN_SHARE, pages=True),
+    recall_holds=Objective(target=shared.HOLD, pages=True),
+    delivery=Objective(target=shared.DELIVERY, pages=False),
+    turns_failing=Share(window="15m", above=0.1, least=5, of=20),
+    turn_age=1800.0,
+    loop_lag=0.1,
+    loop_lag_window="10m",
+    loop_lag_least=600,
+    skipped_deliveries=Share(window="1h", above=0.75, least=20, of=50),
+    selector_failing=Share(window="15m", above=0.2, least=5, of=10),
+    store_unavailable=Share(window="15m", above=0.05, least=3, of=10),
+    silence="6h",
+    silence_least=20,
+    catalog_age=900.0,
+    front_ends="serve|worker|load",
+    gone_after="1h",
+    known="1d",
+    telemetry_lost=Share(window="30m", above=shared.TELEMETRY_LOSS, least=10, of=100),
+    observer_window="15m",
+    observer_least=1,
+    collector_queue=0.8,
+    collector_window="10m",
+    collector_failing=Share(window="10m", above=0.01, least=10, of=100),
+    collector_least=1,
+)
+"""The values of the committed rules."""

@@ -1,7 +1,7 @@
 """Alerts on telemetry itself: whoever trusts a dashboard must know when it does not see everything."""
 
 from recallscope.dashboards.alerting.config import Config, Severity
-from recallscope.dashboards.alerting.model import Alert, percent
+from recallscope.dashboards.alerting.model import COUNT, SHARE, Alert, label, percent
 from recallscope.telemetry.queries.alerts import labels_overflow, observer_failing, telemetry_lost
 
 __all__ = ["alerts"]
@@ -18,7 +18,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="Telemetry is lost before it leaves the process.",
             description=(
-                f"{{{{ $value | humanizePercentage }}}} of the {{{{ $labels.signal }}}} of job {{{{ $labels.job }}}} were lost "
+                f"{SHARE} of the {label('signal')} of job {label('job')} were lost "
                 f"within {lost.window}; this fires above {percent(lost.above)}."
             ),
         ),
@@ -29,8 +29,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="0s",
             summary="An observer fails on events.",
             description=(
-                "The observer {{ $labels.observer }} of job {{ $labels.job }} failed on "
-                '{{ $value | printf "%.0f" }} events within '
+                f"The observer {label('observer')} of job {label('job')} failed on "
+                f"{COUNT} events within "
                 f"{config.observer_window}; what it tells is incomplete."
             ),
         ),
@@ -41,7 +41,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="0s",
             summary="A metric has more series than its limit.",
             description=(
-                "{{ $labels.metric }} of job {{ $labels.job }} puts new label values into one series "
+                f"{label('metric')} of job {label('job')} puts new label values into one series "
                 "(otel_metric_overflow): totals are right, whatever filters by a label counts too little."
             ),
         ),

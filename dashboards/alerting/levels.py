@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from recallscope.dashboards.alerting.config import Burn, Config, Objective
-from recallscope.dashboards.alerting.model import Alert, Group, Record, percent, total_of
+from recallscope.dashboards.alerting.model import SHARE, Alert, Group, Record, label, percent, total_of
 from recallscope.telemetry.queries.alerts import burning
 from recallscope.telemetry.queries.service_levels import DELIVERY_LEVEL, HOLD_LEVEL, SLOW_TURNS_LEVEL, ServiceLevel
 
@@ -108,8 +108,8 @@ def _alert(promise: Promise, burn: Burn) -> Alert:
         held=burn.held,
         summary=promise.summary,
         description=(
-            f"{{{{ $value | humanizePercentage }}}} of {total_of(counted)} {promise.what} within {burn.long} "
-            f"(job {{{{ $labels.job }}}}, policy {{{{ $labels.policy }}}}). {percent(allowed)} are allowed; this fires above "
+            f"{SHARE} of {total_of(counted)} {promise.what} within {burn.long} "
+            f"(job {label('job')}, policy {label('policy')}). {percent(allowed)} are allowed; this fires above "
             f"{percent(burn.factor * allowed)} within {burn.long} and {burn.short}."
         ),
         labels={"long": burn.long, "short": burn.short},

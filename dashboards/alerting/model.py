@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from recallscope.dashboards.alerting.config import Severity
 from recallscope.dashboards.config import runbook
 
-__all__ = ["Alert", "Group", "Record", "percent", "total_of", "write_groups"]
+__all__ = ["COUNT", "DURATION", "SHARE", "Alert", "Group", "Record", "label", "percent", "total_of", "write_groups"]
+
+SHARE: Final = "{{ $value | humanizePercentage }}"
+COUNT: Final = '{{ $value | printf "%.0f" }}'
+DURATION: Final = "{{ $value | humanizeDuration }}"
+"""The value of an alert's expression in its description: templates of Prometheus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,11 @@ class Group:
     rules: Sequence[Alert | Record]
 
 
+def label(name: str) -> str:
+    """Return the template of an alert's label."""
+    return f"{{{{ $labels.{name} }}}}"
+
+
 def percent(share: float) -> str:
     """Write a share as it is read: `0.001` is `0.1%`, as Prometheus writes it."""
     return f"{share * 100:.4g}%"
@@ -85,7 +95,7 @@ def write_groups(groups: Sequence[Group], *, runbooks: str) -> str:
             for group in groups
         ]
     }
-    body = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000)
+    body: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000)  # pyright: ignore[reportUnknownMemberType]  # its stubs lack a type
     return f"# Made by `make dashboards` from dashboards/alerting/*.py; thresholds stand in config.py there.\n\n{body}"
 
 
@@ -96,13 +106,13 @@ class _Dumper(yaml.SafeDumper):
         """Write everything out."""
         return True
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001, FBT002 - PyYAML's
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Indent lists below their key."""
         super().increase_indent(flow, False)
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+def _text(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
 _Dumper.add_representer(str, _text)

@@ -1,7 +1,7 @@
 """Alerts on recall and on the memory behind it."""
 
 from recallscope.dashboards.alerting.config import Config, Severity
-from recallscope.dashboards.alerting.model import Alert, percent
+from recallscope.dashboards.alerting.model import COUNT, DURATION, SHARE, Alert, label, percent
 from recallscope.telemetry.queries.alerts import (
     catalog_stale,
     nothing_delivered,
@@ -25,8 +25,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="30m",
             summary="Memory finds notes and no place for them.",
             description=(
-                f"{{{{ $value | humanizePercentage }}}} of the deliveries of job {{{{ $labels.job }}}} under policy "
-                f"{{{{ $labels.policy }}}} did not happen within {skipped.window}; this fires above {percent(skipped.above)}."
+                f"{SHARE} of the deliveries of job {label('job')} under policy "
+                f"{label('policy')} did not happen within {skipped.window}; this fires above {percent(skipped.above)}."
             ),
         ),
         Alert(
@@ -36,8 +36,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="The small model that selects notes fails.",
             description=(
-                f"The selection failed in {{{{ $value | humanizePercentage }}}} of the recalls of job {{{{ $labels.job }}}} "
-                f"under policy {{{{ $labels.policy }}}} within {selector.window}; this fires above {percent(selector.above)}."
+                f"The selection failed in {SHARE} of the recalls of job {label('job')} "
+                f"under policy {label('policy')} within {selector.window}; this fires above {percent(selector.above)}."
             ),
         ),
         Alert(
@@ -47,7 +47,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="The memory catalog cannot be read.",
             description=(
-                f"{{{{ $value | humanizePercentage }}}} of the recalls of job {{{{ $labels.job }}}} could not read the "
+                f"{SHARE} of the recalls of job {label('job')} could not read the "
                 f"catalog within {store.window}; this fires above {percent(store.above)}."
             ),
         ),
@@ -58,8 +58,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="The memory catalog does not keep up with its files.",
             description=(
-                "The catalog of scope {{ $labels.scope }} in {{ $labels.instance }} (job {{ $labels.job }}) caught up "
-                "{{ $value | humanizeDuration }} ago; "
+                f"The catalog of scope {label('scope')} in {label('instance')} (job {label('job')}) caught up "
+                f"{DURATION} ago; "
                 f"this fires above {config.catalog_age / 60:g} minutes."
             ),
         ),
@@ -70,8 +70,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="10m",
             summary="Recalls never find anything.",
             description=(
-                '{{ $value | printf "%.0f" }} recalls of job {{ $labels.job }} found nothing within '
-                f"{config.silence}, and none found anything."
+                f"{COUNT} recalls of job {label('job')} found nothing within {config.silence}, and none found anything."
             ),
         ),
         Alert(
@@ -81,8 +80,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="10m",
             summary="Recalls never deliver anything.",
             description=(
-                '{{ $value | printf "%.0f" }} turns of job {{ $labels.job }} could have received memory within '
-                f"{config.silence}, and none did."
+                f"{COUNT} turns of job {label('job')} could have received memory within {config.silence}, and none did."
             ),
         ),
     )

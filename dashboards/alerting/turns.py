@@ -1,7 +1,7 @@
 """Alerts on turns and on the processes that run them."""
 
 from recallscope.dashboards.alerting.config import Config, Severity
-from recallscope.dashboards.alerting.model import Alert, percent
+from recallscope.dashboards.alerting.model import COUNT, DURATION, SHARE, Alert, label, percent
 from recallscope.telemetry.queries.alerts import loop_lagging, process_down, process_gone, turn_stuck, turns_failing
 
 __all__ = ["alerts"]
@@ -18,7 +18,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="Turns fail.",
             description=(
-                f"{{{{ $value | humanizePercentage }}}} of the turns of job {{{{ $labels.job }}}} failed within "
+                f"{SHARE} of the turns of job {label('job')} failed within "
                 f"{failing.window}; this fires above {percent(failing.above)}."
             ),
         ),
@@ -29,8 +29,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="A turn does not end.",
             description=(
-                "The oldest turn of {{ $labels.instance }} (job {{ $labels.job }}) has been under way for "
-                "{{ $value | humanizeDuration }}; "
+                f"The oldest turn of {label('instance')} (job {label('job')}) has been under way for "
+                f"{DURATION}; "
                 f"this fires above {config.turn_age / 60:g} minutes."
             ),
         ),
@@ -43,8 +43,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="10m",
             summary="The event loop is held up.",
             description=(
-                "In {{ $labels.instance }} (job {{ $labels.job }}) ready work waited for the event loop for "
-                "{{ $value | humanizeDuration }} (p99 within "
+                f"In {label('instance')} (job {label('job')}) ready work waited for the event loop for "
+                f"{DURATION} (p99 within "
                 f"{config.loop_lag_window}); this fires above {config.loop_lag * 1000:g} ms."
             ),
         ),
@@ -55,7 +55,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="A process does not answer scrapes.",
             description=(
-                "{{ $labels.instance }} (job {{ $labels.job }}) showed sessions within "
+                f"{label('instance')} (job {label('job')}) showed sessions within "
                 f"{config.known} and has not answered a scrape for 5 minutes."
             ),
         ),
@@ -66,8 +66,7 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="5m",
             summary="No process sends metrics any more.",
             description=(
-                "{{ $value }} processes of job {{ $labels.job }} sent metrics "
-                f"{config.gone_after} ago, and none does now."
+                f"{COUNT} processes of job {label('job')} sent metrics {config.gone_after} ago, and none does now."
             ),
         ),
     )
