@@ -165,7 +165,7 @@ dashboards-preview: $(PROJECT) $(TEST) prometheus otelcol chromium
 	@PYTHONPATH=tests/real $(BIN)/python tests/preview/preview.py
 
 test-real-browser: $(PROJECT) $(TEST) prometheus otelcol chromium
-	@$(BIN)/pytest -q -m real tests/real/test_browser.py
+	@$(BIN)/pytest -q -m real tests/real/test_browser*.py
 
 chromium:
 	@command -v chromium >/dev/null || { echo "installing chromium" && apt-get update -qq && \
