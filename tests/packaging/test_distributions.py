@@ -12,6 +12,7 @@ from typing import Protocol
 import pytest
 
 from recallscope.runtime import __version__
+from recallscope.runtime.cli.dashboards import shipped_files
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("runtime", "telemetry", "dashboards")
@@ -57,7 +58,7 @@ def test_the_sdist_holds_what_a_rebuild_and_its_tests_need(built: Built) -> None
 
 
 def test_the_installed_wheel_works_with_the_source_tree_away(built: Built, tmp_path: Path) -> None:
-    """In a fresh environment the wheel imports, is typed, and its command runs; bare names do not exist."""
+    """In a fresh environment the wheel imports, is typed, its command runs and writes the dashboards; no bare names."""
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
     install = ["pip", "--quiet", "--disable-pip-version-check", "--python", str(python), "install"]
@@ -85,10 +86,13 @@ def test_the_installed_wheel_works_with_the_source_tree_away(built: Built, tmp_p
     command = subprocess.run(
         [python.with_name("recallscope"), "--version"], check=True, cwd=tmp_path, capture_output=True, text=True
     )
+    subprocess.run([python.with_name("recallscope"), "dashboards", "out"], check=True, cwd=tmp_path, timeout=55)
 
     assert (imported.returncode, imported.stderr) == (0, "")
     assert imported.stdout == f"{site}/recallscope/runtime/__init__.py []\n"
     assert command.stdout == f"recallscope {__version__}\n"
+    written = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert {path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in written} == shipped_files()
 
 
 def test_the_linked_install_exposes_no_bare_name(tmp_path: Path) -> None:
