@@ -226,11 +226,12 @@ class Collector:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
-    def own(self, name: str) -> float:
-        """Return the sum of one of its own metrics over all label sets; 0 if it does not tell it."""
+    def own(self, name: str, where: str = "") -> float:
+        """Return the sum of one of its own metrics over the label sets that hold `where`; 0 if it does not tell it."""
         with urlopen(f"http://{self.metrics_target}/metrics", timeout=10) as response:
             lines = response.read().decode().splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.split("{")[0].split(" ")[0] == name)
+        ours = (line for line in lines if line.split("{")[0].split(" ")[0] == name and where in line)
+        return sum(float(line.rpartition(" ")[2]) for line in ours)
 
     def _is_up(self) -> bool:
         assert self._process is not None

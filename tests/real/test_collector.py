@@ -13,6 +13,8 @@ from programs import COLLECTOR_FILE, FLEET_FILE, Collector, run_collector, valid
 from relay import Seen, kept_spans, traces_of
 
 from recallscope.telemetry import names
+from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
+from recallscope.telemetry.testing.golden import golden_turn
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
@@ -206,6 +208,37 @@ def test_environment_is_what_the_collector_says(tmp_path: Path) -> None:
         resource = json.loads(running.kept.read_text(encoding="utf-8").splitlines()[0])["resourceSpans"][0]["resource"]
 
     assert {"key": names.DEPLOYMENT, "value": {"stringValue": "canary"}} in resource["attributes"]
+
+
+def test_agents_speak_grpc_too(collector: Collector) -> None:
+    """What an agent exports over gRPC goes the same way."""
+    settings = TelemetrySettings(version="0", front_end="test", journal=False)
+    before = collector.own("otelcol_receiver_accepted_spans_total", 'transport="grpc"')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.grpc_endpoint)
+        patch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        with open_telemetry(settings) as telemetry:
+            for event in golden_turn():
+                for observer in telemetry.observers:
+                    observer(event)
+        (spans,) = (flow.exported for flow in telemetry.statistics() if flow.signal == names.TRACES)
+
+    assert collector.own("otelcol_receiver_accepted_spans_total", 'transport="grpc"') == before + spans == before + 6
+
+
+def test_a_full_queue_loses_what_comes_and_counts_it(tmp_path: Path) -> None:
+    """With the store away, the queue takes what it may, and every span beyond that is told."""
+    with run_collector(tmp_path, **QUICK, OTELCOL_QUEUE_SPANS="2000") as running:
+        for _ in range(6):
+            trace = _new_trace()
+            _send(running, "traces", [_span(trace, f"span {number}", status={"code": 2}) for number in range(500)])
+        lost = "otelcol_exporter_enqueue_failed_spans_total"
+        wait_until(
+            lambda: running.own("otelcol_exporter_queue_size", "otlp_grpc") + running.own(lost) == 3000,
+            "every span is queued or told as lost",
+        )
+
+        assert running.own(lost) == 1000
 
 
 def test_logs_are_taken(collector: Collector) -> None:
