@@ -53,6 +53,29 @@ def test_the_demo_installs_only_what_running_needs(folder: Path) -> None:
     assert "requirements/check.txt" not in test
 
 
+def test_a_missing_go_is_told(tmp_path: Path) -> None:
+    """Without Go on the path the collector is not built, and the message says what it is needed for."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copytree(ROOT / "tests" / "otelcol", tmp_path / "tests" / "otelcol")
+    make = shutil.which("make")
+    assert make is not None
+
+    done = subprocess.run(
+        [make, "otelcol"],
+        check=False,
+        cwd=tmp_path,
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+
+    assert done.returncode != 0
+    assert "The tests need an OpenTelemetry Collector, which is built with Go" in done.stderr
+    assert "then type make otelcol" in done.stderr
+    assert not (tmp_path / "build").exists()
+
+
 def test_make_alone_tells_what_there_is(folder: Path) -> None:
     """`make` without a target lists the targets and makes nothing."""
     done = _make(folder)
