@@ -69,22 +69,3 @@ async def test_a_port_that_is_taken_is_a_warning(place: "Place") -> None:
     assert (done.code, done.out) == (0, "")
     assert "without /metrics" in done.err
     assert f"127.0.0.1:{port} cannot be opened" in done.err
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--scenarios", "quick"), "'quick' (from --scenarios) is not allowed: ordinary, "),
-        (("--policy", "soon"), "(from flag --policy) is not allowed"),
-        (("--selector-delay", "0.4-0.1"), "from the shorter to the longer one"),
-        (("--selector-delay", "slow"), "no range of seconds such as 0.01-0.4"),
-        (("--rate", "0"), "0.01<=x<=1000"),
-    ],
-)
-async def test_wrong_use_is_told(place: "Place", arguments: tuple[str, ...], problem: str) -> None:
-    """Exit code 2, what was wrong and what is allowed."""
-    done = await place.run("load", *arguments)
-
-    assert (done.code, done.out) == (2, "")
-    assert problem in done.err
