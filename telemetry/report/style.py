@@ -135,7 +135,10 @@ footer { margin-top: 3rem; color: var(--quiet); font-size: .9rem; }
   nav { display: none; }
   svg.plot { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   h2, h3, figcaption, caption { break-after: avoid; }
-  svg.plot, tr, article.turn > p { break-inside: avoid; }
+  figure, figure.beside { display: block; }
+  .intro { break-after: avoid; }
+  svg.plot, .drawing, tr, article.turn > p, article.turn > dl { break-inside: avoid; }
+  .drawing svg { min-width: 0; }
   article.turn { border: 1px solid var(--rule); }
   .scroll { overflow: visible; }
   details::details-content { content-visibility: visible; block-size: auto; }
