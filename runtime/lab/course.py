@@ -20,9 +20,6 @@ __all__ = ["Ask", "Choice", "Course", "LeftOut", "Search", "course_of", "note_na
 TICK = 1e-5
 """Times in the journal are rounded to microseconds: what is closer than this may have come in either order."""
 
-AT_ONCE = 0.001
-"""A delivery is stated right after the acceptance that makes it one, a rollback right after the failure."""
-
 _FROM_OUTSIDE = frozenset({Reason.ABORT, Reason.NEW_QUERY, Reason.RESET, Reason.SHUTDOWN})
 
 
@@ -246,12 +243,16 @@ class _Reading:
         for failed in call.failed:
             if accepted is not None and failed.at >= accepted:
                 break
-            yield self._looked(replace(ask, dropped=self._since(failed.at)), wait)
-            if failed.retry_in is None:
+            again = None if failed.retry_in is None else failed.at + failed.retry_in
+            taken = self._rolled_back(ask, until=again)
+            yield self._looked(replace(ask, dropped=self._since(failed.at)), wait, empty=not taken)
+            if again is None:
                 return
-            wait = None
-            ask = Ask(point=point, at=self._since(failed.at + failed.retry_in), retry=True)
-        yield self._looked(replace(ask, accepted=None if accepted is None else self._since(accepted)), wait)
+            wait, ask = None, Ask(point=point, at=self._since(again), retry=True)
+        if accepted is None:
+            yield self._looked(ask, wait, empty=not self._rolled_back(ask, until=None))
+        else:
+            yield self._looked(replace(ask, accepted=self._since(accepted)), wait, empty=not call.notes)
 
     def _held(self, wait: Wait) -> Ask:
         """Tell how much of a hold was the wait itself, and what came after it."""
@@ -289,9 +290,11 @@ class _Reading:
             case EndedBy.CANCELLED | None:
                 return None
 
-    def _looked(self, ask: Ask, wait: Wait | None) -> Ask:
-        """Tell of an ask whether notes may have stayed behind because their files could not be looked at in time."""
-        empty = not self._carried(ask)
+    def _looked(self, ask: Ask, wait: Wait | None, *, empty: bool) -> Ask:
+        """Tell of an ask whether notes may have stayed behind because their files could not be looked at in time.
+
+        `empty`: no notes went with it.
+        """
         if wait is None:
             return replace(ask, empty=empty and ask.retry)  # of a further attempt no hold is told
         if ask.extra is None:
@@ -303,13 +306,12 @@ class _Reading:
         looks = 2 if self._looked_twice(wait, ask.at + began, ask.extra) else 1
         return replace(ask, extra=ask.extra / looks, most=most)
 
-    def _carried(self, ask: Ask) -> bool:
-        """Tell whether memory went with an attempt, whatever became of it."""
-        ends = ask.accepted if ask.accepted is not None else ask.dropped
-        until = self._closed.at if ends is None else self._recall.begun + ends + AT_ONCE
-        told = [(each.point, each.at) for each in self._recall.deliveries]
-        told += [(each.point, each.at) for each in self._recall.rollbacks]
-        return any(point is ask.point and ask.at <= self._since(at) and at <= until for point, at in told)
+    def _rolled_back(self, ask: Ask, *, until: float | None) -> bool:
+        """Tell whether notes went with an attempt that was not accepted; `until` the next one, if there was any."""
+        return any(
+            told.point is ask.point and self._since(told.at) >= ask.at and (until is None or told.at <= until)
+            for told in self._recall.rollbacks
+        )
 
     # What the budget saw
 

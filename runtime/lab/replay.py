@@ -173,6 +173,7 @@ class _Replay:
         if not still_asking and hold.may_take(self._policy, self._handle, Point.TOOL_RESULT):
             answer = self._handle.prepare(Point.TOOL_RESULT)
             under_way = answer if isinstance(answer, Delivery) else None
+            self._waited += self._habits.check if under_way is not None else self._habits.lag
         if under_way is not None:
             self._handle.commit(under_way, at=self._until)
 

@@ -4,6 +4,7 @@ Most turns of real traffic are alike and none is like another, so `ordinary` one
 answers and tools; the other kinds each show one thing, so that every panel and every alert has something to show.
 """
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -114,11 +115,13 @@ BELIEVABLE = Mix(
 class Ordinary:
     """How ordinary turns are spread.
 
-    `selector`: the shortest and the longest delay of the selector in seconds, evenly between them. `unmatched`: the
-    share whose words match no note, so that only the selector finds any. `tools`: the share that calls a tool.
+    `selector`: the shortest and the longest delay of the selector in seconds, evenly between them, or most often near
+    `usual` and ever rarer towards both ends. `unmatched`: the share whose words match no note, so that only the
+    selector finds any. `tools`: the share that calls a tool.
     """
 
     selector: tuple[float, float] = (0.05, 0.8)
+    usual: float | None = None
     unmatched: float = 0.05
     tools: float = 0.4
 
@@ -219,7 +222,7 @@ def _ordinary(spread: Ordinary, chance: random.Random) -> Iterator[ScriptedTurn]
     unmatched = round(VARIANTS * spread.unmatched)
     number = 0
     for prompts, count in ((_UNMATCHED, unmatched), (_MATCHED, VARIANTS - unmatched)):
-        delays = _spread(*spread.selector, count, chance)
+        delays = _delays(spread, count, chance)
         answers = _spread(_SHORTEST_ANSWER, _LONGEST_ANSWER, count, chance)
         tools = _spread(_SHORTEST_TOOL, _LONGEST_TOOL, count, chance)
         with_tool = [place < round(count * spread.tools) for place in range(count)]
@@ -234,6 +237,25 @@ def _ordinary(spread: Ordinary, chance: random.Random) -> Iterator[ScriptedTurn]
             part = script_part(f"{Kind.ORDINARY} {number}", prompt, tuple(main), selection)
             yield ScriptedTurn(kind=Kind.ORDINARY, prompt=prompt, parts=(part,))
             number += 1
+
+
+def _delays(spread: Ordinary, count: int, chance: random.Random) -> list[float]:
+    """Return `count` selector delays, shuffled; with a usual one, the quantiles of a triangular distribution."""
+    lowest, highest = spread.selector
+    if spread.usual is None:
+        return _spread(lowest, highest, count, chance)
+    width = highest - lowest
+    below = (spread.usual - lowest) / width
+    places = _spread(0.0, 1.0, count, chance)
+    return [
+        round(
+            lowest + width * math.sqrt(place * below)
+            if place < below
+            else highest - width * math.sqrt((1 - place) * (1 - below)),
+            4,
+        )
+        for place in places
+    ]
 
 
 def _spread(lowest: float, highest: float, count: int, chance: random.Random) -> list[float]:

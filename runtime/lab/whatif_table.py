@@ -13,7 +13,7 @@ from recallscope.runtime.terms import Delivered
 
 __all__ = ["WIDTH", "WhatIfTable"]
 
-WIDTH = 104
+WIDTH = 116
 BAR = 50
 RECORDED = "as recorded"
 
@@ -38,21 +38,22 @@ class WhatIfTable:
         self._answer = answer
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Give the parts; the table is 104 columns wide, less in a narrower terminal."""
+        """Give the parts; the table is at most 116 columns wide, less in a narrower terminal."""
         yield Text(" ".join(in_words(self._answer.record)), style="bold")
-        yield self._table(min(WIDTH, options.max_width))
+        yield self._table()
         yield from (Text(line, style="dim") for line in _LEGEND)
         yield Text()
         yield from self._bars()
 
-    def _table(self, width: int) -> Table:
-        table = Table(box=box.ROUNDED, width=width, border_style="dim", header_style="none", padding=(0, 1))
-        table.add_column(Text(self._answer.question.axis.value, style="bold"), no_wrap=True)
+    def _table(self) -> Table:
+        table = Table(box=box.ROUNDED, border_style="dim", header_style="none", padding=(0, 1))
+        differ_in = self._answer.question.axis.value if self._answer.series() else "policy"
+        table.add_column(Text(differ_in, style="bold"), overflow="fold")
         for name, _ in _PLACES:
-            table.add_column(Text(name, style="bold"), justify="right", no_wrap=True)
+            table.add_column(Text(name, style="bold"), justify="right", overflow="fold")
         names = ("unknown", "delivered", *(f"held p{100 * q:g}" for q in QUANTILES))
         for name in names:
-            table.add_column(Text(name, style="bold"), justify="right", no_wrap=True)
+            table.add_column(Text(name, style="bold"), justify="right", overflow="fold")
         for label, whatif in self._rows():
             places = (_share(whatif.at(place), whatif.turns) for _, place in _PLACES)
             delivered = whatif.delivered

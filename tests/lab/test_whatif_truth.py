@@ -20,6 +20,7 @@ from recallscope.runtime.agent.tools.registry import Toolbox, function_tool
 from recallscope.runtime.agent.turn_state import TurnRequest
 from recallscope.runtime.errors import ModelConnectionError, ModelStatusError, ModelStreamError
 from recallscope.runtime.events import OpId
+from recallscope.runtime.lab.course import LeftOut
 from recallscope.runtime.lab.scenarios import preparation
 from recallscope.runtime.lab.whatif import Record, Setting
 from recallscope.runtime.lab.worlds import Speed
@@ -28,13 +29,14 @@ from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.model.seam import Chunk
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.recall.policy import PolicySplit
-from recallscope.runtime.terms import Cause, PolicyName
+from recallscope.runtime.terms import Cause, Delivered, PolicyName
 from recallscope.runtime.testing.fake_clock import run
 from recallscope.runtime.testing.memory import FakeMemory, make_note
 from recallscope.runtime.testing.models import FakeModel, Turnout, calling, choosing, saying
 from recallscope.runtime.testing.recorder import EventRecorder
 from recallscope.telemetry.anchor import Anchor
 from recallscope.telemetry.encode import Encoder
+from recallscope.telemetry.read.recorded import Record as Source
 from recallscope.telemetry.read.recorded import RecordedTurn
 from recallscope.telemetry.read.turn_lines import turn_of
 
@@ -158,7 +160,8 @@ def play(script: Script, under: Under, *, factor: float = 1.0) -> RecordedTurn:
 
     async def whole() -> None:
         observers = Observers([recorder], clock=anyio.current_time, ids=lambda: OpId(f"op{next(numbers)}"))
-        toolbox = Toolbox([function_tool("work", "Work.", {"type": "object"}, work)])
+        parameters = {"type": "object", "properties": {"seconds": {"type": "number"}}}
+        toolbox = Toolbox([function_tool("work", "Work.", parameters, work)])
         session = Agent(
             name="tester",
             model=FakeModel(turnouts=[*script.turnouts, saying("end", delay=0.02)]),
@@ -233,3 +236,160 @@ def test_what_is_predicted_is_what_comes(script: Script, then: Under, now: Under
         for really in came.recorded.predictions:
             assert really.delivered <= predicted.delivered
             assert predicted.waited[0] - TOLERANCE <= really.waited[0] <= predicted.waited[1] + TOLERANCE
+
+
+# One thing at a time
+
+QUIET = Script(
+    search=0.004,
+    fast=0,
+    selector=0.06,
+    chosen=(1,),
+    selector_fails=False,
+    check=0.0,
+    stale=frozenset(),
+    reminders=0.001,
+    turnouts=(saying("so", delay=0.3),),
+    cut_at=None,
+    supersedes=False,
+)
+TIERED_25, TIERED_100 = Under(policy=PolicyName.TIERED, ceiling=0.025), Under(policy=PolicyName.TIERED, ceiling=0.1)
+
+
+def places(script: Script, then: Under, setting: Setting) -> tuple[set[Delivered], tuple[float, float]]:
+    """Return where memory would have gone, and how long the turn would have been held, to the millisecond."""
+    (predicted,) = Record.of([play(script, then)]).under(setting).predictions
+    return set(predicted.delivered), (round(predicted.waited[0], 3), round(predicted.waited[1], 3))
+
+
+def tiered(ceiling: float) -> Setting:
+    """Return the policy `tiered` with this ceiling (seconds)."""
+    return Setting(policy=PolicyName.TIERED, ceiling=ceiling)
+
+
+def test_a_longer_ceiling_takes_along_what_came_just_after() -> None:
+    """Recorded at 25 ms without memory: with 100 ms the refined notes go at 64 ms, and the turn is held until then."""
+    assert places(QUIET, TIERED_25, tiered(0.1)) == ({Delivered.INITIAL}, (0.063, 0.063))
+    assert places(QUIET, TIERED_100, tiered(0.025)) == ({Delivered.NONE}, (0.025, 0.025))
+
+
+def test_what_had_not_settled_by_the_end_of_the_turn_is_unknown_only_where_it_counts() -> None:
+    """A turn of 300 ms whose selector was given up: nothing at 200 ms, which is known; at 500 ms nobody can tell."""
+    slow = replace(QUIET, selector=0.9)
+
+    assert places(slow, TIERED_25, tiered(0.2)) == ({Delivered.NONE}, (0.2, 0.2))
+    unknown, waited = places(slow, TIERED_25, tiered(0.5))
+    assert unknown == {Delivered.INITIAL, Delivered.NONE}
+    assert waited == (0.325, 0.5)
+
+
+def test_where_words_match_the_first_send_is_known_and_only_the_rest_is_not() -> None:
+    """The word matches go with the first send whatever the selector does: what is not known is whether more goes."""
+    script = replace(QUIET, fast=1, selector=0.9, chosen=(3,), turnouts=(working(0.02, 0.4),))
+    half = Setting(policy=PolicyName.TIERED, ceiling=0.1, speed=Speed(factor=0.5))
+    given_up = replace(script, selector=5.0)
+
+    assert places(script, TIERED_100, tiered(0.025))[0] == {Delivered.INITIAL}
+    assert places(script, TIERED_100, half)[0] == {Delivered.INITIAL, Delivered.BOTH}
+    assert places(given_up, TIERED_100, Setting(policy=PolicyName.PREFETCH))[0] == {Delivered.NONE}
+
+
+def test_a_quicker_selector_is_asked_at_the_same_moment() -> None:
+    """Twice as fast, 200 ms become 100: too late for 100 ms, since its question could only be built after 4 ms."""
+    script = replace(QUIET, selector=0.2)
+    speeds = {factor: Setting(speed=Speed(factor=factor)) for factor in (1.0, 0.5, 0.25)}
+
+    assert [places(script, TIERED_100, setting)[0] for setting in speeds.values()] == [
+        {Delivered.NONE},
+        {Delivered.NONE},
+        {Delivered.INITIAL},
+    ]
+    assert places(script, TIERED_100, Setting(speed=Speed(delay=0.02)))[1] == (0.023, 0.023)
+
+
+def test_a_shorter_limit_of_the_search_leaves_unknown_what_it_had_found_by_then() -> None:
+    """A search of 60 ms that is cut at 50: what it would have had by then was not recorded."""
+    script = replace(QUIET, search=0.06, fast=1, selector=0.9)
+
+    assert places(script, TIERED_100, Setting(search_limit=0.07))[0] == {Delivered.INITIAL}
+    assert places(script, TIERED_100, Setting(search_limit=0.05))[0] == {Delivered.INITIAL, Delivered.NONE}
+
+
+def test_a_record_of_any_policy_can_be_replayed_as_any_other() -> None:
+    """The word matches stand in the record of `prefetch`, too; what `deadline` cut off nobody knows."""
+    script = replace(QUIET, fast=1, selector=1.4, chosen=(3,), turnouts=(working(0.02, 2.0),))
+    prefetch, deadline = (Under(policy=policy, ceiling=0.1) for policy in (PolicyName.PREFETCH, PolicyName.DEADLINE))
+
+    assert places(script, prefetch, tiered(0.1)) == ({Delivered.BOTH}, (0.003, 0.003))
+    assert places(script, prefetch, Setting(policy=PolicyName.DEADLINE)) == ({Delivered.NONE}, (1.003, 1.003))
+    assert places(script, deadline, tiered(0.1))[0] == {Delivered.BOTH, Delivered.INITIAL}
+    assert places(script, prefetch, Setting(policy=PolicyName.OFF)) == ({Delivered.NONE}, (0.0, 0.0))
+
+
+def test_the_person_ends_a_turn_when_they_do_whatever_it_waits_for() -> None:
+    """Superseded after 80 ms: a ceiling of 200 ms holds no longer than that, and nothing of the turn is sent."""
+    script = replace(
+        QUIET, selector=0.9, cut_at=0.08, supersedes=True, turnouts=(saying("so", delay=0.02, between=1.0),)
+    )
+
+    assert places(script, TIERED_25, tiered(0.2)) == ({Delivered.NONE}, (0.079, 0.079))
+
+
+def test_turns_that_say_nothing_are_left_out_and_counted() -> None:
+    """A turn without a recall, one that was not sent, one whose end is missing, one that was read from spans."""
+    whole = play(QUIET, TIERED_25)
+    turns = [
+        play(QUIET, Under(policy=PolicyName.OFF, ceiling=0.1)),
+        play(replace(QUIET, turnouts=(refusing(0.01, 1),) * 4), TIERED_25),
+        replace(whole, whole=False),
+        replace(whole, record=Source.SPANS),
+        whole,
+    ]
+    record = Record.of(turns)
+
+    assert record.left_out == {
+        LeftOut.NO_RECALL: 1,
+        LeftOut.NOT_SENT: 1,
+        LeftOut.NOT_WHOLE: 1,
+        LeftOut.ONLY_SPANS: 1,
+    }
+    assert record.recorded.turns == 1
+
+
+def test_a_turn_that_the_rules_do_not_reproduce_is_told_and_left_out() -> None:
+    """Where another delivery was recorded than the rules give, the turn's moments are no ground for a prediction."""
+    turn = play(QUIET, TIERED_100)
+    assert turn.recall is not None
+    assert turn.recall.closed is not None
+    closed = replace(turn.recall.closed, delivered=Delivered.BOTH)
+    record = Record.of([replace(turn, recall=replace(turn.recall, closed=closed))])
+
+    assert (record.courses, record.left_out) == ((), {LeftOut.NOT_REPRODUCED: 1})
+    assert [(each.turn, each.recorded, each.replayed) for each in record.differing] == [
+        ("s.1", "both (refined), delivered, none", "initial (refined), delivered, none")
+    ]
+
+
+def test_the_shares_of_a_hundred_turns_are_foretold_exactly() -> None:
+    """Recorded at 100 ms, a third without a word match: at 25 and 200 ms each turn receives what it really receives."""
+    scripts = [
+        replace(
+            QUIET,
+            fast=0 if number % 3 == 0 else 1,
+            selector=0.01 + 0.0037 * number,
+            chosen=(3,),
+            turnouts=(working(0.02, 0.25),) if number % 5 == 0 else (saying("so", delay=0.3),),
+        )
+        for number in range(100)
+    ]
+    record = Record.of([play(script, TIERED_100) for script in scripts])
+    for ceiling in (0.025, 0.2):
+        came = Record.of([play(script, Under(policy=PolicyName.TIERED, ceiling=ceiling)) for script in scripts])
+        foretold = record.under(tiered(ceiling))
+        assert foretold.unknown == 0
+        assert [each.delivered for each in foretold.predictions] == [
+            each.delivered for each in came.recorded.predictions
+        ]
+    first = (Delivered.INITIAL, Delivered.BOTH)
+    shares = [record.under(tiered(ceiling)).at(*first).share for ceiling in (0.025, 0.2)]
+    assert shares[1] - shares[0] > 0.1
