@@ -86,6 +86,7 @@ def _variables(
         yield _queried(selector.COLLECTOR, "Collector", collector.up_series(), selector.JOB)
     runbooks = builders.TextBoxVariable(config.RUNBOOKS_VARIABLE).label("Runbooks").default_value(config.RUNBOOKS)
     runbooks.description("Where runbooks.md can be read; its links are made from this address.")
+    runbooks.current(models.VariableOption(text=config.RUNBOOKS, value=config.RUNBOOKS))
     yield runbooks.hide(models.VariableHide.HIDE_VARIABLE)
 
 

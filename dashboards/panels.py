@@ -241,6 +241,7 @@ class Curve(Panel):
     column: str
     bound_unit: str
     bound_name: str
+    bounds: tuple[float, float]
     least: float | None = 0
 
     def drawn(self) -> models.Panel:
@@ -265,6 +266,8 @@ class Curve(Panel):
         axis = [
             models.DynamicConfigValue("displayName", self.bound_name),
             models.DynamicConfigValue("unit", self.bound_unit),
+            models.DynamicConfigValue("min", self.bounds[0]),  # or the limits of the figures would hold for it, too
+            models.DynamicConfigValue("max", self.bounds[1]),
             models.DynamicConfigValue("custom.scaleDistribution", {"type": "log", "log": 10}),
         ]
         if self.thresholds:

@@ -144,6 +144,7 @@ COMPARISON: Final = Board(
                     column=names.POLICY,
                     bound_unit="s",
                     bound_name="ceiling",
+                    bounds=(names.BUCKETS_R[0], names.BUCKETS_R[-1]),
                 ),
                 Number(
                     title="Ceiling that reaches 95 % of them",
