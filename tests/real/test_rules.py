@@ -13,11 +13,19 @@ from typing import Any
 
 import pytest
 import yaml
+from programs import Prometheus, run_prometheus, wait_until
+
+from recallscope.runtime.events import PolicyName
+from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
+from recallscope.telemetry.testing.golden import golden_process
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 RULES = Path(__file__).parents[2] / "dashboards" / "rules"
 TESTS = sorted((Path(__file__).parent / "rules").glob("*.yaml"))
+
+RECORDED = 42
+"""Bad and all events of three service levels within seven windows."""
 
 Rule = Mapping[str, Any]
 
@@ -89,3 +97,47 @@ def test_each_alert_has_a_test_where_it_fires_and_one_where_it_does_not() -> Non
 
     assert [one for one in untested if one not in fires] == []
     assert [one for one in untested if one not in silent] == []
+
+
+def _every_second(folder: Path) -> list[Path]:
+    """Copy the rule files into `folder`, with groups that are evaluated every second."""
+    copies: list[Path] = []
+    for path in sorted(RULES.glob("*.yaml")):
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for group in data["groups"]:
+            group["interval"] = "1s"
+        copies.append(folder / path.name)
+        copies[-1].write_text(json.dumps(data), encoding="utf-8")
+    return copies
+
+
+def _evaluated(prometheus: Prometheus) -> list[Rule]:
+    """Return the rules that a Prometheus has evaluated: all, or none while one is missing."""
+    rules = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
+    return rules if rules and all(rule["health"] != "unknown" for rule in rules) else []
+
+
+def test_a_prometheus_evaluates_every_rule_over_real_metrics(tmp_path: Path) -> None:
+    """None fails, what is recorded is there for each policy, and a process that does well raises no alert."""
+    settings = TelemetrySettings(
+        version="0",
+        front_end="serve",
+        policies=(PolicyName.TIERED,),
+        serve_metrics=True,
+        metrics_port=0,
+        journal=False,
+        environ={},
+    )
+    with open_telemetry(settings) as telemetry:
+        for event in golden_process():
+            for observer in telemetry.observers:
+                observer(event)
+        assert telemetry.metrics_url is not None
+        target = telemetry.metrics_url.removeprefix("http://").removesuffix("/metrics")
+        with run_prometheus(tmp_path, {"agents": target}, rules=_every_second(tmp_path)) as prometheus:
+            wait_until(lambda: bool(_evaluated(prometheus)), "every rule is evaluated")
+            recorded = 'count({__name__=~"job_policy:recallscope_.*", job="agents", policy="tiered"})'
+            wait_until(lambda: prometheus.number(recorded) >= RECORDED, "every count is recorded")
+
+            assert [rule["name"] for rule in _evaluated(prometheus) if rule["health"] != "ok"] == []
+            assert [alert["labels"] for alert in prometheus.get("alerts")["alerts"] if alert["state"] == "firing"] == []
