@@ -55,7 +55,7 @@ QUICK = {
     "OTELCOL_TRACES_TIMEOUT": "500ms",
     "OTELCOL_METRICS_ENDPOINT": "http://127.0.0.1:9/api/v1/write",
 }
-AS_USUAL = 1.3
+AS_USUAL = 1.5
 """A turn beside a broken collector takes at most this often the time of one beside a sound one."""
 
 
@@ -246,6 +246,26 @@ async def test_a_slow_store_costs_nothing_but_time(tmp_path: Path) -> None:
 
             assert process.lost == 0
             assert median(beside_a_slow_one) <= AS_USUAL * median(usual)
+
+
+async def test_a_stopped_collector_decides_over_what_it_has(tmp_path: Path, store: OtlpReceiver) -> None:
+    """Asked to end (SIGTERM) long before its decisions are due, it makes them, and what it keeps is not lost."""
+    store.behaviour = Behaviour.ACCEPT
+    folder = tmp_path / "collector"
+    folder.mkdir()
+    patient = QUICK | {"OTELCOL_DECISION_WAIT": "600s", "OTELCOL_DECISION_WAIT_AFTER_ROOT": "600s"}
+    endpoint = store.grpc_endpoint.removeprefix("http://")
+    with run_collector(folder, **patient, OTELCOL_TRACES_ENDPOINT=endpoint) as collector:
+        async with _process(collector.endpoint, tmp_path) as process:
+            await process.turns()
+            await process.settled()
+            assert kept_spans(collector.kept) == []
+
+            await to_thread.run_sync(collector.stop)
+
+            assert len(kept_spans(collector.kept)) == process.exported == process.ended
+            collector.start()
+            await _until(lambda: len({span.span_id for span in store.spans()}) == process.ended, "all spans arrive")
 
 
 async def test_leaving_beside_a_frozen_collector_takes_five_seconds_at_most(
