@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from heapq import nlargest
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -19,10 +20,10 @@ import orjson
 from recallscope.telemetry.encode import VERSION
 from recallscope.telemetry.journal import FILE_PATTERN
 from recallscope.telemetry.read.figures import ReadError
-from recallscope.telemetry.read.lenient import number
+from recallscope.telemetry.read.lenient import mapping, number
 from recallscope.telemetry.read.recorded import RecordedTurn
 from recallscope.telemetry.read.sources import LAST, ambiguous, not_found, slowest_of
-from recallscope.telemetry.read.turn_groups import TurnGrouper
+from recallscope.telemetry.read.turn_groups import MAX_OPEN, TurnGrouper
 from recallscope.telemetry.read.turn_lines import Line, turn_of
 
 __all__ = ["JournalTurns"]
@@ -72,7 +73,15 @@ class JournalTurns:
         Raises:
             ReadError: a folder or file cannot be read.
         """
-        return slowest_of(self.turns(since=since), top)
+        spans = (
+            span
+            for stream in self._streams()
+            if since is None or stream.written >= since
+            for span in _spans(stream, 0 if since is None else stream.position_of(since - MARGIN_SECONDS))
+            if since is None or span.ended >= since
+        )
+        turns = (_turn_in(span) for span in nlargest(top, spans, key=lambda span: (span.seconds, span.ended)))
+        return slowest_of((turn for turn in turns if turn is not None), top)
 
     def find(self, name: str) -> RecordedTurn:
         """Return the turn with this id, trace id, or begin of either; `last`: the one that ended last.
@@ -151,6 +160,54 @@ def _turns(stream: "_Stream", begin: int) -> Iterator[RecordedTurn]:
             yield turn
 
 
+@dataclass(frozen=True, slots=True)
+class _TurnSpan:
+    """Where a turn stands in its stream, when it ended (or the stream did), and how long it took until then."""
+
+    stream: "_Stream"
+    begin: int
+    op: str
+    ended: float
+    seconds: float
+
+
+def _spans(stream: "_Stream", begin: int) -> Iterator[_TurnSpan]:
+    """Yield where the turns of a stream stand, from the position `begin` on: only their first and last lines are read.
+
+    A turn whose first line stands before `begin` is looked for from there.
+    """
+    started: dict[str, tuple[int, float]] = {}
+    line = b""
+    for position, line in stream.raw(begin):
+        if not (b'"TurnStarted"' in line or b'"TurnFinished"' in line):
+            continue
+        event = _event(line)
+        op = event.get("op") if event is not None else None
+        if event is None or not isinstance(op, str):
+            continue
+        wall = float(event["wall"])
+        if event["event"] == "TurnStarted":
+            started[op] = (position, wall)
+            if len(started) > MAX_OPEN:
+                del started[next(iter(started))]
+        elif event["event"] == "TurnFinished":
+            took = sum(number(seconds) or 0.0 for seconds in mapping(event.get("phases")).values())
+            since, first = started.pop(op, (begin, wall - took))
+            yield _TurnSpan(stream, since, op, wall, wall - first)
+    last = next((event["wall"] for event in (_event(line),) if event is not None), 0.0)
+    for op, (position, first) in started.items():
+        yield _TurnSpan(stream, position, op, max(last, first), max(0.0, last - first))
+
+
+def _turn_in(span: _TurnSpan) -> RecordedTurn | None:
+    """Read the turn that stands at `span`."""
+    grouper = TurnGrouper()
+    for lines in chain(grouper.feed(span.stream.lines(span.begin)), grouper.rest()):
+        if any(line.get("op") == span.op for line in lines):
+            return turn_of(lines)
+    return None
+
+
 def _last_of(stream: "_Stream") -> RecordedTurn | None:
     """Return the turn of a stream that ended last, read from the stream's end as far as it takes."""
     size = TAIL_BYTES
@@ -200,8 +257,8 @@ class _Stream:
         """Return the position at which the file number `index` begins."""
         return self.ends[index - 1] if index else 0
 
-    def lines(self, begin: int = 0) -> Iterator[Line]:
-        """Yield the events from the first whole line at or behind `begin` on."""
+    def raw(self, begin: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Yield position and text of each line, from the first whole one at or behind `begin` on."""
         for index in range(bisect_right(self.ends, begin), len(self.files)):
             offset = max(0, begin - self.start_of(index))
             file = _open(self.files[index])
@@ -209,10 +266,17 @@ class _Stream:
                 continue
             with file:
                 _to_line(file, offset)
+                position = self.start_of(index) + file.tell()
                 for line in iter(partial(file.readline, MAX_LINE_BYTES), b""):
-                    event = _event(line)
-                    if event is not None:
-                        yield event
+                    yield position, line
+                    position += len(line)
+
+    def lines(self, begin: int = 0) -> Iterator[Line]:
+        """Yield the events from the first whole line at or behind `begin` on."""
+        for _, line in self.raw(begin):
+            event = _event(line)
+            if event is not None:
+                yield event
 
     def position_of(self, wall: float) -> int:
         """Return a position before which nothing of `wall` (seconds since 1970) or later stands."""

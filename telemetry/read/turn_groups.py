@@ -6,7 +6,7 @@ from typing import Final
 from recallscope.telemetry.read.lenient import text
 from recallscope.telemetry.read.turn_lines import Line
 
-__all__ = ["TurnGrouper"]
+__all__ = ["MAX_OPEN", "TurnGrouper"]
 
 MAX_OPEN: Final = 10_000
 """How many turns of one process may be under way at once; the oldest is given up then."""

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -191,7 +191,7 @@ def _otlp(events: Sequence[Event], anchor: Anchor) -> dict[str, Any]:
 
 
 @contextmanager
-def _served(answer: Callable[[str, dict[str, str]], object]) -> Iterator[tuple[str, list[str]]]:
+def _served(answer: Callable[[str, dict[str, str]], object]) -> Generator[tuple[str, list[str]]]:
     """Serve JSON on loopback; `answer` gets path and arguments, None is a 404. Yield the address and what was asked."""
     asked: list[str] = []
 

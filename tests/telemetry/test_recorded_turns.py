@@ -157,6 +157,19 @@ def test_retries_rollbacks_and_withdrawn_notes_are_told(tmp_path: Path) -> None:
     assert (turn.outcome, turn.error_type) == (TurnOutcome.FAILED, "connection_error")
 
 
+def test_the_slowest_are_the_longest_of_all_turns(tmp_path: Path) -> None:
+    """Slow, quick and running turns of two processes, some side by side, come by their length, whole."""
+    slow, quick = golden_turn(session="slow"), tool_free_turn(session="quick", at=AT + 1)
+    both = sorted([*slow, *quick], key=lambda event: event.at)
+    _write(tmp_path, _lines([*both, *golden_turn(session="runs", at=AT + 5)[:12]]), written=WALL + 99)
+    _write(tmp_path, _lines(unlucky_turn()), process=2, written=WALL + 99)
+    source = JournalTurns([tmp_path])
+
+    assert [turn.turn for turn in source.slowest(top=9)] == ["slow.1", "s.2", "quick.1", "runs.1"]
+    assert source.slowest(top=2) == sorted(source.turns(), key=lambda turn: turn.length)[:-3:-1]
+    assert [turn.turn for turn in source.slowest(top=9, since=WALL + 4)] == ["s.2", "runs.1"]
+
+
 def _long(folder: Path, turns: int) -> None:
     for number in range(1, turns + 1):
         at = AT + 10 * number
