@@ -45,7 +45,7 @@ test-real: $(PROJECT) $(TEST) prometheus otelcol chromium
 	@$(BIN)/pytest -q -m real
 
 test-real-prometheus: $(PROJECT) $(TEST) prometheus
-	@$(BIN)/pytest -q -m real tests/real/test_prometheus.py
+	@$(BIN)/pytest -q -m real tests/real/test_prometheus.py tests/real/test_live_traffic.py
 
 test-real-collector: $(PROJECT) $(TEST) prometheus otelcol
 	@$(BIN)/pytest -q -m real tests/real/test_collector*.py

@@ -22,6 +22,7 @@ from recallscope.runtime.lab.whatif_answer import Answer, Axis, Question
 from recallscope.runtime.lab.whatif_page import whatif_section
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.terms import PolicyName
+from recallscope.telemetry import names
 from recallscope.telemetry.read.counts import Counts
 from recallscope.telemetry.read.figures import ReadError
 from recallscope.telemetry.read.gathered import Gathered, gather
@@ -153,6 +154,7 @@ def _facts(
         ("Turns", source.where),
         ("Span", f"the last {duration(asked.seconds)}, until {instant(now)}"),
         ("Found", _found(gathered)),
+        ("Counted", _counted(counts)),
         ("Ceilings", _ceilings(counts)),
     ]
     if live is None:
@@ -166,6 +168,13 @@ def _found(gathered: Gathered) -> str:
         return "no turn"
     sessions = "1 session" if gathered.sessions == 1 else f"{count(gathered.sessions)} sessions"
     return f"{_turns(gathered.turns)} in {sessions}, {span(gathered.first, gathered.last)}"
+
+
+def _counted(counts: Counts) -> str:
+    """Say how many turns the figures are of, by policy; a turn counts when it has ended."""
+    turns = {policy: number for (policy,), number in counts.by(names.TURN_DURATION, names.POLICY).items()}
+    by_policy = ", ".join(f"{policy} {count(turns[policy])}" for policy in PolicyName if policy in turns)
+    return f"{_turns(round(sum(turns.values())))}: {by_policy}" if by_policy else ""
 
 
 def _turns(number: int) -> str:
