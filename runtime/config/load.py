@@ -136,8 +136,11 @@ def load(
     not go to an address in it, unless that is on this machine or on a host that a stronger source names.
 
     Raises:
-        ConfigError: an unknown key, a wrong value, a file that cannot be read, or a credential for a file's address.
+        ConfigError: an unknown key, a wrong value, a file that cannot be read, a credential for a file's address, or a
+            `home` that is not absolute.
     """
+    if not home.is_absolute():  # folders would be made wherever a command is started
+        raise ConfigError(key="HOME", value=str(home), allowed="it must be an absolute path", source="the environment")
     user = _user_file(environ, home)
     found = (
         cwd / file if file is not None else next((path for path in (cwd / FILE_NAME, user) if _is_there(path)), None)

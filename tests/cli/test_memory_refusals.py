@@ -73,3 +73,12 @@ def test_remove_states_a_line_only_of_the_note_that_had_one(memory_says: Says, c
     code, out, _ = memory_says("remove", "canary", "listed", "--yes", "--json")
     told = {one["id"]: one["index_line"] for one in map(json.loads, out.splitlines())}
     assert (code, told) == (0, {"project:canary.md": False, "project:project/listed.md": True})
+
+
+@pytest.mark.usefixtures("canary")
+def test_an_empty_place_is_refused(memory_says: Says, notes: Path) -> None:
+    """A shell's variable that is not set must not mean the working folder, whose notes it would copy or bring in."""
+    for command, what in (("export", "TARGET is empty; name a file"), ("import", "SOURCE is empty; name an archive")):
+        code, out, err = memory_says(command, "")
+        assert (code, out, what in err) == (2, "", True)
+    assert [path.name for path in notes.iterdir()] == ["canary.md"]

@@ -109,6 +109,14 @@ def test_xdg_folders_are_respected_when_absolute(cwd: Path, home: Path, tmp_path
     assert settings.telemetry.journal_dir == home / ".local" / "state" / "recallscope" / "journal"
 
 
+def test_a_relative_home_is_refused(cwd: Path) -> None:
+    """Memory and journal would else be made below whichever folder a command is started in."""
+    assert _error(cwd, Path("somewhere")) == (
+        "HOME = 'somewhere' (from the environment) is not allowed: it must be an absolute path"
+    )
+    assert list(cwd.iterdir()) == []
+
+
 def test_a_named_file_replaces_the_others(cwd: Path, home: Path, tmp_path: Path) -> None:
     """`--config FILE` is read alone, relative to the working folder."""
     _write(cwd / "recallscope.toml", "[agent]\nname = 'here'\n")

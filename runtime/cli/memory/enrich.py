@@ -32,6 +32,8 @@ FRONT_END = "enrich"
 FAILED = 1
 INTERRUPTED = 130
 
+_NO_ANSWER = frozenset({Fate.FAILED, Fate.UNASKED})
+
 
 @click.command("enrich")
 @place_options
@@ -92,10 +94,13 @@ def _choose(place: Place, *, everything: bool, limit: int | None) -> Sequence[No
 
 async def _ask(place: Place, chosen: Sequence[Note], at_once: int, *, as_json: bool) -> int:
     counts: Counter[Fate] = Counter()
+    causes: set[str] = set()
 
     def told(done: Enriched) -> None:
         counts[done.fate] += 1
-        complain(f"{counts.total()}/{len(chosen)} {done.note.relative}: {_said(done)}")
+        if done.fate not in _NO_ANSWER or done.why not in causes:  # a server that is down is told of once
+            complain(f"{counts.total()}/{len(chosen)} {done.note.relative}: {_said(done)}")
+        causes.add(done.why)
         if as_json or done.fate is Fate.WRITTEN:
             _print(_described(done), as_json=as_json)
 
@@ -115,7 +120,7 @@ async def _ask(place: Place, chosen: Sequence[Note], at_once: int, *, as_json: b
     complain(_sum(counts, len(chosen), interrupted=interrupted))
     if interrupted:
         return INTERRUPTED
-    return FAILED if counts[Fate.FAILED] or counts[Fate.UNASKED] else 0
+    return FAILED if any(counts[fate] for fate in _NO_ANSWER) else 0
 
 
 async def _until_interrupted(enricher: Enricher, chosen: Sequence[Note], told: Callable[[Enriched], None]) -> bool:

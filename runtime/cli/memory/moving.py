@@ -49,6 +49,8 @@ def export(
 
     Equal notes make equal archives. Files that are no notes or hold a credential are left out and named: exit code 1.
     """
+    if not target.strip():  # a variable that was not set: the working folder is not what is meant
+        raise click.UsageError("TARGET is empty; name a file .tar.gz, a new or empty folder, or - for stdout")
     place = Place.of(context, directory, scope)
     if target == "-":
         if as_json:
@@ -101,6 +103,8 @@ def import_(
     there already are left as they are, so an import that was interrupted can be started again. Exit code 1: a note was
     refused. With --json one object per note.
     """
+    if not source.strip():
+        raise click.UsageError("SOURCE is empty; name an archive .tar.gz, a folder, or - for stdin")
     place = Place.of(context, directory, None)
     if scope is not None:
         Place.of(context, directory, scope)  # that there is such a scope
