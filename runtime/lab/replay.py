@@ -225,12 +225,12 @@ class _Replay:
         end = now + hold.time_to_check(until, now=now)
         looked: set[NoteVersion] = set()
         while unseen := {note.version for note in self._handle.offered(ask.point)} - looked:
-            seconds, limited = self._look_seconds(number, ask, unseen)
-            if now + limited > end + SAME_MOMENT:
-                now = end
+            seconds, late = self._look_seconds(number, ask, unseen)
+            if now + seconds > end + SAME_MOMENT:
+                now = end + late
                 self._advance(now)
                 break
-            now += seconds
+            now += seconds + late
             self._advance(now)
             self._handle.withdraw(version for version in unseen if version.note in self._course.withdrawn)
             looked |= unseen
@@ -238,10 +238,7 @@ class _Replay:
         return now, frozenset(due - looked), bool(due | looked)
 
     def _look_seconds(self, number: int, ask: Ask, unseen: Iterable[NoteVersion]) -> tuple[float, float]:
-        """Return how long a look takes, as it took then or as it usually does, and how much of that its limit saw.
-
-        A look that ended in time did so by the limit, even where a busy loop noticed its end later.
-        """
+        """Return how long a look takes, as then or as it usually does, and how late a busy loop notices its end."""
         then = self._then(number)
         if then is not None:
             behind = then.behind
@@ -250,12 +247,12 @@ class _Replay:
             elsewhere = self._course.withdrawn | self._course.cut
             behind = self._recorded is None and ask.empty and any(version.note not in elsewhere for version in unseen)
         if behind:
-            seconds = ask.most + TICK if self._world.slow_looks_end else inf
-            return seconds, seconds
+            return ask.most + TICK if self._world.slow_looks_end else inf, max((ask.extra or 0.0) - ask.most, 0.0)
         as_then = self._recorded is None or (then is not None and then.looked)
         if ask.extra is not None and as_then:
-            return ask.extra, min(ask.extra, ask.most)
-        return self._habits.check, self._habits.check
+            seconds = min(ask.extra, ask.most)
+            return seconds, ask.extra - seconds
+        return self._habits.check, 0.0
 
     def _lateness(self, number: int, ask: Ask) -> float:
         """Return how late a send goes on for which nothing is due: as late as then, if nothing was, or as usual."""
