@@ -1,11 +1,15 @@
 """What is committed under dashboards/ is what its Python makes."""
 
+import json
 from pathlib import Path
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard as grafana
 
 from recallscope.dashboards import generate
 from recallscope.dashboards.boards import BOARDS
+from recallscope.dashboards.reading import Dashboard
 
 
 def test_the_committed_files_are_what_is_generated(shipped: Path) -> None:
@@ -17,6 +21,13 @@ def test_the_committed_files_are_what_is_generated(shipped: Path) -> None:
     ]
 
     assert stale == []
+
+
+def test_the_generator_reads_what_it_wrote(dashboards: tuple[Dashboard, ...]) -> None:
+    """Nothing in a dashboard is unknown to the types that were made from Grafana's own schema."""
+    for dashboard in dashboards:
+        read = grafana.Dashboard.from_json(dict(dashboard.json))
+        assert json.loads(json.dumps(read, cls=JSONEncoder)) == dashboard.json, dashboard.name
 
 
 def test_no_dashboard_is_left_of_one_that_is_gone(shipped: Path) -> None:

@@ -131,6 +131,10 @@ def test_the_dashboards_are_found_where_they_are_mounted(services: dict[str, dic
 
     assert f"../grafana:{provider['options']['path']}:ro" in services["grafana"]["volumes"]
     assert provider["allowUiUpdates"] is False
+    home = services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert home.removeprefix(f"{provider['options']['path']}/") in {
+        path.removeprefix("grafana/") for path in shipped_files()
+    }
 
 
 @pytest.mark.real

@@ -8,7 +8,7 @@ from pathlib import Path
 from answers import Answer, ask
 from browser import picture
 from page import COLUMN, ROW, draw
-from played import Played, play
+from played import KINDS, Played, play
 
 from recallscope.dashboards.reading import Dashboard, read_all
 
@@ -33,7 +33,7 @@ def main() -> None:
     """Play, draw, and take the pictures."""
     shutil.rmtree(BUILD, ignore_errors=True)
     BUILD.mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as work, play(Path(work), TURNS) as played:
+    with tempfile.TemporaryDirectory() as work, play(Path(work), TURNS, kinds=f"{KINDS},slow_turn:6") as played:
         pages = draw_all(played, BUILD)
     for name, (dashboard, page, _) in pages.items():
         rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in dashboard.json["panels"])

@@ -15,7 +15,7 @@ from recallscope.dashboards.reading import everything
 from recallscope.telemetry.queries.health import processes
 from recallscope.telemetry.testing.receiver import OtlpReceiver
 
-__all__ = ["COLLECTOR_JOB", "JOB", "Played", "play"]
+__all__ = ["COLLECTOR_JOB", "JOB", "KINDS", "Played", "play"]
 
 JOB = "recallscope"
 COLLECTOR_JOB = "otelcol"
