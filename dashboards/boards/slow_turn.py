@@ -45,6 +45,7 @@ SLOW_TURN: Final = Board(
                 ),
                 Lines(
                     title="p95 of each phase",
+                    logarithmic=True,
                     description="Of the turns that had a phase, 95 % had less of it. A phase that jumps while the "
                     "others stay is the cause; a dot leads to the trace of such a turn.",
                     unit="s",

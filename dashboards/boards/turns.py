@@ -180,7 +180,6 @@ TURNS: Final = Board(
                     unit="percentunit",
                     targets=(Target(service_levels.slow_turns(_TURN, STEP), "{{policy}}"),),
                     thresholds=(_ALLOWED,),
-                    most=1,
                     links=(_WHERE,),
                 ),
                 Lines(
