@@ -41,7 +41,7 @@ demo: $(PROJECT)
 test: $(PROJECT) $(TEST)
 	@$(BIN)/pytest -q -m "not real"
 
-test-real: $(PROJECT) $(TEST) prometheus otelcol chromium
+test-real: $(PROJECT) $(TEST) prometheus otelcol jaeger chromium
 	@$(BIN)/pytest -q -m real
 
 test-real-prometheus: $(PROJECT) $(TEST) prometheus
@@ -49,6 +49,9 @@ test-real-prometheus: $(PROJECT) $(TEST) prometheus
 
 test-real-collector: $(PROJECT) $(TEST) prometheus otelcol
 	@$(BIN)/pytest -q -m real tests/real/test_collector*.py
+
+test-real-jaeger: $(PROJECT) $(TEST) jaeger
+	@$(BIN)/pytest -q -m real tests/real/test_jaeger.py
 
 prometheus:
 	@command -v prometheus >/dev/null || { echo "installing prometheus" && apt-get update -qq && \
@@ -66,6 +69,19 @@ $(OTELCOL): tests/otelcol/go.mod tests/otelcol/go.sum tests/otelcol/main.go
 	@cd tests/otelcol && CGO_ENABLED=0 GOTOOLCHAIN=local timeout 1800 \
 	  go build -mod=readonly -buildvcs=false -trimpath -ldflags="-s -w" -o ../../$@ . || { \
 	  echo "The collector of the tests was not built within half an hour, or not at all; see above." >&2; exit 1; }
+
+.PHONY: test-real-jaeger jaeger
+JAEGER := build/jaeger/all-in-one
+jaeger: $(JAEGER)
+
+$(JAEGER): tests/jaeger/go.mod tests/jaeger/go.sum
+	@command -v go >/dev/null || { echo "The tests need a Jaeger, which is built with Go 1.26 or newer:" \
+	  "install Go, then type make $(MAKECMDGOALS)." >&2; exit 1; }
+	@echo "building the Jaeger of the tests (minutes the first time, kept in build/jaeger)"
+	@mkdir -p $(@D)
+	@cd tests/jaeger && CGO_ENABLED=0 GOTOOLCHAIN=local timeout 1800 go build -mod=readonly -buildvcs=false \
+	  -ldflags="-s -w" -o ../../$@ github.com/jaegertracing/jaeger/cmd/all-in-one || { \
+	  echo "The Jaeger of the tests was not built within half an hour, or not at all; see above." >&2; exit 1; }
 
 corpus: $(PROJECT)
 	@$(BIN)/python tests/corpus/table.py

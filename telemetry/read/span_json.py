@@ -117,7 +117,9 @@ def _otlp_value(value: object) -> object:
         return number(said["doubleValue"])
     if "arrayValue" in said:
         return tuple(_otlp_value(item) for item in entries(mapping(said["arrayValue"]).get("values")))
-    return said.get("stringValue", said.get("boolValue"))
+    if "stringValue" in said:
+        return _list_of(said["stringValue"])
+    return said.get("boolValue")
 
 
 # Jaeger
@@ -157,11 +159,14 @@ def _log(item: Mapping[str, Any]) -> SpanEvent | None:
 
 def _tags(value: object) -> dict[str, object]:
     tags = (mapping(tag) for tag in entries(value))
-    return {key: _tag_value(tag.get("value")) for tag in tags if (key := text(tag.get("key"))) is not None}
+    return {key: _list_of(tag.get("value")) for tag in tags if (key := text(tag.get("key"))) is not None}
 
 
-def _tag_value(value: object) -> object:
-    """Return the value of a tag; a list comes as its JSON text."""
+# What they share
+
+
+def _list_of(value: object) -> object:
+    """Return a value; a list comes from Jaeger as its JSON text, in its own shape and in its OTLP."""
     if isinstance(value, str) and value.startswith("["):
         try:
             found: object = orjson.loads(value)
@@ -169,9 +174,6 @@ def _tag_value(value: object) -> object:
             return value
         return tuple(entries(found))
     return value
-
-
-# What they share
 
 
 def _id(value: object, size: int) -> str | None:

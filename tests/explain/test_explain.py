@@ -135,12 +135,23 @@ def _tag(pair: Mapping[str, Any]) -> dict[str, Any]:
             return {"key": pair["key"], "type": "string", "value": value}
 
 
+def _lists_as_text(document: dict[str, Any]) -> dict[str, Any]:
+    """Return OTLP as Jaeger's third API answers: lists have become the text of their JSON."""
+    for group in document["resourceSpans"]:
+        for scope in group["scopeSpans"]:
+            for span in scope["spans"]:
+                for pair in span.get("attributes", []):
+                    if "arrayValue" in pair["value"]:
+                        pair["value"] = {"stringValue": _tag(pair)["value"]}
+    return document
+
+
 SHAPES: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "tempo": lambda document: {"batches": document["resourceSpans"]},
     "tempo v2": lambda document: {"trace": document},
     "collector": _hexadecimal,
     "jaeger": _jaeger,
-    "jaeger v3": lambda document: {"result": _hexadecimal(document)},
+    "jaeger v3": lambda document: {"result": _lists_as_text(_hexadecimal(document))},
 }
 
 
