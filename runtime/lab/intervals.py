@@ -30,7 +30,7 @@ def wilson(count: float, total: int) -> Interval:
     middle = share + weight / 2
     spread = Z * math.sqrt(share * (1 - share) / total + weight / (4 * total))
     low, high = (middle - spread) / (1 + weight), (middle + spread) / (1 + weight)
-    return Interval(max(low, 0.0), min(high, 1.0))
+    return Interval(max(low, 0.0) if count else 0.0, min(high, 1.0) if count < total else 1.0)
 
 
 def quantile(values: Sequence[float], q: float) -> float | None:

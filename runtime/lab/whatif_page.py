@@ -115,7 +115,7 @@ def _curve(answer: Answer) -> Curve:
             shares = [(places[row.value], row.whatif.at(*points)) for row in rows if row.value is not None]
             lines.append(
                 Line(
-                    name=f"{series}: {name}" if series else name,
+                    name=f"{series}: {name}" if series and len(answer.series()) > 1 else name,
                     points=tuple((x, each.share, each.interval.low, each.interval.high) for x, each in shares),
                     tone=tones[number % len(tones)],
                 )
