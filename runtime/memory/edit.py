@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from anyio import CapacityLimiter, Lock, current_time, sleep, to_thread
 
 from recallscope.runtime.errors import MemoryWriteError, NoteError, StoreUnavailableError
 from recallscope.runtime.events import MemoryWriteFinished, MemoryWriteStarted, OpId
+from recallscope.runtime.memory import refusals
 from recallscope.runtime.memory.catalog import Catalog, Changes
 from recallscope.runtime.memory.catalog_file import WRITER_PATIENCE, file_lock
 from recallscope.runtime.memory.draft import Draft, check_title, draft_note, free_name, redated, rendered, vet
@@ -86,8 +87,15 @@ class Editor:
                 another process does not let go of the memory, or the file system refused; nothing was changed.
         """
         root = self._root(scope, relative or draft.title)
-        async with self._lock, self._between_processes(relative or draft.title):  # a name stays free while it is held
+        async with self._lock, AsyncExitStack() as held:
             where = await self._in_thread(free_name, root, draft) if relative is None else relative
+            try:
+                await held.enter_async_context(self._between_processes(relative or draft.title))
+            except BaseException:
+                with self._operation("create", scope, where, parent):  # it came to nothing, and that is stated
+                    raise
+            if relative is None:  # another process may have taken the name meanwhile; from now on it stays free
+                where = await self._in_thread(free_name, root, draft)
             with self._operation("create", scope, where, parent):
                 note = await self._in_thread(self._create, root, where, draft)
                 await self._index(root)
@@ -239,7 +247,7 @@ class Editor:
         now = self._clock()
         data = rendered(draft_note(root, relative, draft, created=now, updated=now, extra=draft.extra or {}))
         if path.exists():
-            raise _taken(relative)
+            raise refusals.taken(relative)
         return self._write(root, relative, path, data)
 
     def _update(self, root: Root, note: Note, draft: Draft, *, aged: bool = False) -> Note:
@@ -259,7 +267,7 @@ class Editor:
         if replaces is not None:
             _expect(root, relative, replaces)
         elif path.exists():
-            raise _taken(relative)
+            raise refusals.taken(relative)
         return self._write(root, relative, path, data, modified=modified, tidy=tidy)
 
     def _delete(self, root: Root, note: Note) -> None:
@@ -269,7 +277,7 @@ class Editor:
             path.unlink()
             sync_folder(path.parent)
         except OSError as error:
-            raise _refused(note.relative, error) from error
+            raise refusals.refused(note.relative, error) from error
         self._catch_up(root, Changes(gone=[note.relative]))
 
     def _write(
@@ -281,7 +289,7 @@ class Editor:
                 os.utime(path, (modified, modified))
             note, file = read_note(root, relative)
         except (OSError, NoteError) as error:
-            raise _refused(relative, error) from error
+            raise refusals.refused(relative, error) from error
         self._catch_up(root, Changes(notes=[(note, file)]))
         return note
 
@@ -339,7 +347,7 @@ def _locked(held: ExitStack, path: Path) -> bool:
     except TimeoutError:
         return False
     except OSError as error:
-        raise _refused(str(path), error) from error
+        raise refusals.refused(str(path), error) from error
     return True
 
 
@@ -348,9 +356,9 @@ def _current(root: Root, note: Note) -> Note:
     try:
         current, _ = read_note(root, note.relative)
     except (FileNotFoundError, NoteError) as error:
-        raise _unusable(note.relative, error) from None
+        raise refusals.unusable(note.relative, error) from None
     if current.version != note.version:
-        raise _changed(note.relative)
+        raise refusals.changed(note.relative)
     return current
 
 
@@ -359,29 +367,9 @@ def _expect(root: Root, relative: str, version: str) -> None:
     try:
         data, _ = read_bytes(root.path, relative)
     except (FileNotFoundError, NoteError) as error:
-        raise _unusable(relative, error) from None
+        raise refusals.unusable(relative, error) from None
     if version_of(data) != version:
-        raise _changed(relative)
-
-
-def _unusable(relative: str, error: FileNotFoundError | NoteError) -> MemoryWriteError:
-    if isinstance(error, NoteError):
-        return MemoryWriteError(path=relative, problem=error.problem, remedy="repair the file by hand")
-    return MemoryWriteError(
-        path=relative, problem="the file is gone", remedy="create the note again if it is still true"
-    )
-
-
-def _changed(relative: str) -> MemoryWriteError:
-    return MemoryWriteError(
-        path=relative, problem="the file was changed since it was read", remedy="read it again, then write"
-    )
-
-
-def _taken(relative: str) -> MemoryWriteError:
-    return MemoryWriteError(
-        path=relative, problem="a file of this name exists", remedy="update that note or choose another name"
-    )
+        raise refusals.changed(relative)
 
 
 def _is_ours(root: Path) -> bool:
@@ -390,10 +378,3 @@ def _is_ours(root: Path) -> bool:
     except FileNotFoundError:
         return True
     return data.decode(errors="replace").startswith(INDEX_MARK)
-
-
-def _refused(relative: str, error: Exception) -> MemoryWriteError:
-    problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return MemoryWriteError(
-        path=relative, problem=f"it could not be written: {problem}", remedy="check the folder's permissions and space"
-    )

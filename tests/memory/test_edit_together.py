@@ -46,7 +46,7 @@ def files(root: Path) -> list[str]:
 async def test_a_write_that_waits_too_long_is_refused(
     catalog: Catalog, root: Path, catalog_file: Path, events: list[Event]
 ) -> None:
-    """The error says who is in the way and what to do; no write of any kind has changed a file."""
+    """The error says who is in the way and what to do; no write of any kind has changed a file, and each is stated."""
     note = await editor(catalog, root, events).create(ScopeName.PROJECT, DRAFT)
     before = [files(root), note.path.read_bytes()]
     waits = editor(catalog, root, events, patience=0.05)
@@ -56,6 +56,7 @@ async def test_a_write_that_waits_too_long_is_refused(
         "try again, or end that process if it hangs; nothing was written"
     )
     told: list[str] = []
+    events.clear()
     with file_lock(lock, patience=0.0):
         for write in (
             waits.create(ScopeName.PROJECT, DRAFT),
@@ -71,6 +72,10 @@ async def test_a_write_that_waits_too_long_is_refused(
     path = "project/canary-rules.md"
     assert told == [f"{where}: {says}" for where in ("Canary rules", path, path, path, "other.md", path)]
     assert [files(root), note.path.read_bytes()] == before
+    assert [event.note for event in events if isinstance(event, MemoryWriteStarted)] == [
+        *("project:project/canary-rules-2.md", note.id, note.id, note.id, "project:other.md", note.id)
+    ]
+    assert [event.status for event in events if isinstance(event, MemoryWriteFinished)] == [Status.FAILED] * 6
 
 
 async def test_a_wait_that_is_cancelled_writes_nothing(
