@@ -16,12 +16,13 @@ PROJECT := .editable/.installed
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test test-real test-real-prometheus test-real-collector prometheus otelcol check bench bench-search bench-engines soak clean requirements
+.PHONY: help demo test test-real test-whatif test-real-prometheus test-real-collector prometheus otelcol check bench bench-search bench-engines soak clean requirements
 
 help:
 	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
 	@echo "make test          all tests that need Python only"
 	@echo "make test-real     tests on real outside programs and package registries (-prometheus, -collector: these alone)"
+	@echo "make test-whatif   predictions of what-if against 900 real turns (a minute and a half)"
 	@echo "make otelcol       the OpenTelemetry Collector of these tests, in build/otelcol (needs Go)"
 	@echo "make soak          memory under change by two processes, for SECONDS=600 (SEED=1 makes the same changes again)"
 	@echo "make check         ruff, mypy, pyright and the import contracts"
@@ -43,6 +44,9 @@ test: $(PROJECT) $(TEST)
 
 test-real: $(PROJECT) $(TEST) prometheus otelcol jaeger chromium
 	@$(BIN)/pytest -q -m real
+
+test-whatif: $(PROJECT) $(TEST)
+	@$(BIN)/pytest -q -m real tests/real/test_whatif.py
 
 test-real-prometheus: $(PROJECT) $(TEST) prometheus
 	@$(BIN)/pytest -q -m real tests/real/test_prometheus.py tests/real/test_live_traffic.py
