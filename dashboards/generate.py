@@ -12,6 +12,7 @@ from recallscope.dashboards.alerting.config import COMMITTED
 from recallscope.dashboards.alerting.files import rule_files
 from recallscope.dashboards.board import as_json
 from recallscope.dashboards.boards import BOARDS
+from recallscope.dashboards.datasources import data_sources
 
 __all__ = ["HERE", "PRODUCERS", "Producer", "dashboards", "produced", "rules", "write"]
 
@@ -36,7 +37,7 @@ def rules() -> Iterator[tuple[str, str]]:
     yield from ((f"rules/{name}", text) for name, text in rule_files(COMMITTED).items())
 
 
-PRODUCERS: Final[tuple[Producer, ...]] = (dashboards, collector, rules)
+PRODUCERS: Final[tuple[Producer, ...]] = (dashboards, data_sources, collector, rules)
 """Everything that is generated."""
 
 

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,22 @@ def test_exemplars_lead_to_the_store_of_traces(shipped: Path, store: str) -> Non
     assert (destination["name"], destination["datasourceUid"]) == ("trace_id", sources[store]["uid"])
     assert [one["url"] for one in sources.values()] == ["${PROMETHEUS_URL}", f"${{{store.upper()}_URL}}"]
     assert sources["prometheus"]["isDefault"] is True
+
+
+def test_a_span_leads_to_the_figures_of_its_process(shipped: Path, exposed: Mapping[str, frozenset[str]]) -> None:
+    """Tempo asks the same Prometheus, for series that a process exposes, by the instance that the collector names."""
+    sources = {
+        one["type"]: one for one in _yaml(shipped / "provisioning" / "tempo" / "datasources.yaml")["datasources"]
+    }
+    link = sources["tempo"]["jsonData"]["tracesToMetrics"]
+
+    assert link["datasourceUid"] == sources["prometheus"]["uid"]
+    assert link["tags"] == [{"key": "service.instance.id", "value": "instance"}]
+    assert len(link["queries"]) == 3
+    for asked in link["queries"]:
+        [series] = re.findall(r"(\w+)\{\$\$__tags\}", asked["query"])
+        assert series in exposed
+        assert asked["query"].count("$") == asked["query"].count("$$") * 2
 
 
 def test_the_dashboards_are_found_where_they_are_mounted(services: dict[str, dict[str, Any]], shipped: Path) -> None:
