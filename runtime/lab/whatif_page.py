@@ -33,7 +33,7 @@ _LINES = (
     ("at the first send", _FIRST, (Tone.TIERED, Tone.DEADLINE, Tone.TOOL)),
     ("anywhere", (*_FIRST, Delivered.TOOL_RESULT), (Tone.PREFETCH, Tone.BACKOFF, Tone.WAITING)),
 )
-SVG_WIDTH, SVG_MARGIN, SVG_KEY = 760, 24, 20
+SVG_WIDTH, SVG_PLOT, SVG_MARGIN, SVG_KEY = 760, 270, 24, 20
 
 
 def html_page(answer: Answer, *, source: str) -> str:
@@ -74,26 +74,27 @@ def whatif_section(answer: Answer, *, title: str) -> Section:
 
 
 def svg_plot(answer: Answer) -> str:
-    """Return the plot alone as an SVG document; an empty one where no setting has a place on the axis."""
-    keys = [(line.name, line.tone) for line in _curve(answer).lines]
-    plot = draw(_curve(answer), "whatif")
-    height = 320 + SVG_KEY * len(keys)
-    legend = (
+    """Return the plot alone as an SVG document; without any line where no setting has a place on the axis."""
+    curve = _curve(answer)
+    top, bottom = 2 * SVG_MARGIN, 2 * SVG_MARGIN + SVG_PLOT
+    height = bottom + SVG_KEY * (len(curve.lines) + 1)
+    title = f"{curve.title} ({in_words(answer.record)[0].rstrip('.')})"
+    keys = (
         tag(
             "g",
-            tag("rect", x=0, y=10 - 8, width=14, height=10, class_=f"tone-{tone}"),
-            tag("text", name, x=22, y=11),
-            transform=f"translate({SVG_MARGIN} {300 + SVG_KEY * number})",
+            tag("rect", x=0, y=2, width=14, height=10, class_=f"tone-{line.tone}"),
+            tag("text", line.name, x=22, y=11),
+            transform=f"translate({SVG_MARGIN} {bottom + SVG_KEY * number})",
         )
-        for number, (name, tone) in enumerate(keys)
+        for number, line in enumerate(curve.lines)
     )
-    inner = SVG_WIDTH - 2 * SVG_MARGIN
     document = tag(
         "svg",
         tag("style", Markup(STYLE)),
         tag("rect", width=SVG_WIDTH, height=height, style="fill: var(--ground)"),
-        tag("svg", plot, x=SVG_MARGIN, y=SVG_MARGIN, width=inner, height=260, overflow="visible"),
-        *legend,
+        tag("text", title, x=SVG_MARGIN, y=SVG_MARGIN, class_="strong"),
+        tag("svg", draw(curve, "whatif"), x=SVG_MARGIN, y=top, width=SVG_WIDTH - 2 * SVG_MARGIN, height=SVG_PLOT),
+        *keys,
         xmlns="http://www.w3.org/2000/svg",
         width=SVG_WIDTH,
         height=height,
