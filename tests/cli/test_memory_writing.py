@@ -126,6 +126,29 @@ def test_a_note_of_another_scope_supersedes_by_its_id(memory_says: Says, canary:
     assert "superseded_by: https://wiki.example/canary" in canary.read_text()
 
 
+def test_a_new_note_may_say_what_replaced_it_already(memory_says: Says, canary: Path, notes: Path) -> None:
+    """By its path, as `edit` writes it; what is no note is refused, and nothing is written."""
+    flags = ("--title", "Old way", "--body", "by hand")
+    refused = memory_says("add", *flags, "--superseded-by", "nope")
+    assert memory_says("add", *flags, "--superseded-by", "canary")[0] == 0
+    assert "superseded_by: canary.md\n" in (notes / "project/old-way.md").read_text()
+    assert (refused[0], refused[1], "nope: no note has this id" in refused[2]) == (1, "", True)
+    assert canary.exists()
+
+
+def test_notes_do_not_supersede_each_other_in_a_circle(memory_says: Says, canary: Path, notes: Path) -> None:
+    """The error draws the circle; whether a note on the way is named by its name or a relative path does not matter."""
+    (notes / "sub").mkdir()
+    (notes / "b.md").write_text("---\nname: B\nsuperseded_by: c\n---\nb\n")
+    (notes / "sub/c.md").write_text("---\nname: C\nsuperseded_by: ../canary.md\n---\nc\n")
+    says = (
+        "canary.md: that would lead in a circle, and none of these would ever be recalled: canary.md -> b.md -> "
+        "sub/c.md -> canary.md; name another one, or empty superseded_by of one of them first"
+    )
+    assert memory_says("edit", "canary", "--superseded-by", "b") == (1, "", f"recallscope: {says}\n")
+    assert canary.read_text() == NOTE
+
+
 def test_edit_without_flags_needs_a_terminal(memory_says: Says, canary: Path) -> None:
     """No editor opens where nobody sits."""
     code, out, err = memory_says("edit", "canary")

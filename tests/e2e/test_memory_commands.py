@@ -122,6 +122,24 @@ def test_an_editor_changes_a_note_and_nothing_else(desk: Desk, editor: Callable[
     assert [part in text for part in ("ten percent", "zz: 1", "2021-01-02")] == [True, True, False]
 
 
+def test_what_replaces_a_note_may_be_named_in_an_editor(desk: Desk, editor: Callable[[str], str]) -> None:
+    """By name or by a path from the note's folder; the file holds the path, and what is no note is refused."""
+    (desk.notes / "sub").mkdir()
+    (desk.notes / "sub/b.md").write_text("# B")
+    named = "path.write_text(path.read_text().replace('zz: 1', 'zz: 1\\nsuperseded_by: {}  # mine'))"
+    code, screen = desk.type([], "edit", "canary", EDITOR=editor(named.format("nope")))
+    assert (code, "nope: no note has this id" in screen, (desk.notes / "canary.md").read_text()) == (1, True, NOTE)
+    assert "what you wrote is kept in" in screen
+    code, _ = desk.type([], "edit", "canary", EDITOR=editor(named.format("b")))
+    text = (desk.notes / "canary.md").read_text()
+    assert (code, "zz: 1\nsuperseded_by: sub/b.md\n" in text) == (0, True)
+    code, _ = desk.type([], "edit", "b", EDITOR=editor("path.write_text('---\\nsuperseded_by: ../c.md\\n---\\n# B')"))
+    assert (code, (desk.notes / "sub/b.md").read_text()) == (1, "# B")
+    (desk.notes / "c.md").write_text("# C")
+    desk.type([], "edit", "b", EDITOR=editor("path.write_text('---\\nsuperseded_by: ../c.md\\n---\\n# B')"))
+    assert (desk.notes / "sub/b.md").read_text().startswith("---\nsuperseded_by: c.md\n---\n# B")
+
+
 def test_what_was_written_in_an_editor_is_not_lost(desk: Desk, editor: Callable[[str], str]) -> None:
     """Refused text stays in a file of its writer; the note stays as it was, also where another changed it meanwhile."""
     secret = "AKIA" + "IOSFODNN7EXAMPLQ"

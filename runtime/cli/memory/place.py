@@ -23,7 +23,7 @@ from recallscope.runtime.memory.store import read_note
 from recallscope.runtime.observe import Observers
 from recallscope.runtime.terms import ScopeName
 
-__all__ = ["Place", "json_option", "note_named", "place_options", "read_current", "replacement"]
+__all__ = ["Place", "json_option", "note_named", "place_options", "read_current"]
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
@@ -157,27 +157,6 @@ async def read_current(place: Place, note: Note) -> Note:
     except FileNotFoundError:
         raise NoteError(path=note.relative, problem="the file is gone") from None
     return current
-
-
-async def replacement(place: Place, note: Note, name: str) -> str:
-    """Return what `superseded_by` of `note` says for the note that a person means by `name`.
-
-    That is its path below the root, or its id where it lies in another scope of the memory. An address (`https://...`)
-    is no note and stays as it is.
-
-    Raises:
-        NoteError: `name` means no note, several, or `note` itself.
-    """
-    if "://" in name:
-        return name
-    async with place.opened() as memory:
-        scopes = await to_thread.run_sync(overview, memory.statistics().catalog, place.roots.roots)
-    found = note_named(name, scopes)
-    if found.id == note.id:
-        raise NoteError(
-            path=note.relative, problem="a note cannot be superseded by itself; name the one to use instead"
-        )
-    return found.relative if found.scope == note.scope else found.id
 
 
 def _ways(name: str) -> tuple[Callable[[Note], bool], ...]:

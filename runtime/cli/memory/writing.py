@@ -16,9 +16,9 @@ from recallscope.runtime.cli.memory.place import (
     note_named,
     place_options,
     read_current,
-    replacement,
 )
 from recallscope.runtime.cli.memory.printing import note_as_json, print_json, print_text
+from recallscope.runtime.cli.memory.superseding import replacement, with_replacement
 from recallscope.runtime.cli.output import one_line
 from recallscope.runtime.errors import MemoryWriteError, NoteError
 from recallscope.runtime.memory.draft import Draft
@@ -49,10 +49,19 @@ def _content_options(command: Any) -> Any:
 @place_options
 @_content_options
 @click.option("--pinned", is_flag=True, help="Pin it.")
+@click.option("--superseded-by", "superseded_by", metavar="NOTE", help="What replaced it already.")
 @json_option
 @click.pass_context
 def add(
-    context: click.Context, /, *, scope: str | None, directory: Path | None, pinned: bool, as_json: bool, **content: Any
+    context: click.Context,
+    /,
+    *,
+    scope: str | None,
+    directory: Path | None,
+    pinned: bool,
+    superseded_by: str | None,
+    as_json: bool,
+    **content: Any,
 ) -> int:
     """Write a new note and print its id.
 
@@ -62,6 +71,8 @@ def add(
     changes = _changes(content)
     draft = replace(Draft(title="", body="", source=NoteSource.PERSON, pinned=pinned), **changes)
     target = place.target(scope)
+    if superseded_by:
+        draft = replace(draft, superseded_by=anyio.run(_replacement, place, target, superseded_by))
     if "body" in changes:
         if not draft.title.strip():
             raise click.UsageError("a note needs a title: add --title TEXT")
@@ -76,6 +87,8 @@ def add(
                 return 1
             read = _parsed(written, target, "note.md")
             draft = replace(Draft.of(read), extra=read.extra, source=read.source or NoteSource.PERSON)
+            if draft.superseded_by is not None:
+                draft = replace(draft, superseded_by=anyio.run(_replacement, place, target, draft.superseded_by))
             note = anyio.run(_create, place, target, draft)
     _tell("added", note, as_json=as_json)
     return 0
@@ -110,7 +123,9 @@ def edit(
     changes = _changes(content)
     note = anyio.run(_named, place, name)
     if superseded_by is not None:
-        changes["superseded_by"] = anyio.run(replacement, place, note, superseded_by) if superseded_by else None
+        changes["superseded_by"] = (
+            anyio.run(_replacement, place, note.scope, superseded_by, note) if superseded_by else None
+        )
     if changes:
         changed = anyio.run(_update, place, note, replace(Draft.of(note), **changes))
     else:
@@ -122,6 +137,7 @@ def edit(
             if written == data:
                 click.echo("recallscope: nothing was changed", err=True)
                 return 0
+            _parsed(written, note.scope, note.relative)
             changed = anyio.run(_rewrite, place, note, written)
     _tell("changed", changed, as_json=as_json)
     return 0
@@ -158,7 +174,12 @@ async def _update(place: Place, note: Note, draft: Draft) -> Note:
         return await memory.edit.update(note, draft)
 
 
+async def _replacement(place: Place, scope: ScopeName, name: str, note: Note | None = None) -> str:
+    return await replacement(place, name, scope=scope, note=note)
+
+
 async def _rewrite(place: Place, note: Note, written: bytes) -> Note:
+    written = await with_replacement(place, note, written)
     async with place.opened(write=True) as memory:
         return await memory.edit.rewrite(note, written)
 
@@ -229,6 +250,7 @@ def _template(draft: Draft) -> bytes:
         "keywords": list(draft.keywords),
         "usage_scenarios": list(draft.usage_scenarios),
         **({"pinned": True} if draft.pinned else {}),
+        **({"superseded_by": draft.superseded_by} if draft.superseded_by is not None else {}),
     }
     return f"{dump(fields)}\n".encode(errors="replace")
 
