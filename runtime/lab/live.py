@@ -18,6 +18,10 @@ from recallscope.telemetry.report.words import duration, instant, share
 __all__ = ["LiveTraffic", "compare_counts", "reading_notes", "traffic_notes"]
 
 
+NOT_TOLD = 2.0
+"""So many turns, and one in a hundred, may end while a scrape collects: some of its metrics have them already."""
+
+
 def compare_counts(
     counts: Counts,
     *,
@@ -105,9 +109,10 @@ def traffic_notes(counts: Counts, comparison: Comparison) -> tuple[str, ...]:
         if level.name is LevelName.HOLD and level.of == PolicyName.TIERED
     ]
     without = _without_recall(counts)
-    if without >= 1:
+    turns = counts.total(names.TURN_DURATION)
+    if without > NOT_TOLD + turns / 100:
         notes.append(
-            f"{count(without)} of {count(counts.total(names.TURN_DURATION))} turns began no recall (policy off, no "
+            f"{count(without)} of {count(turns)} turns began no recall (policy off, no "
             "memory, no prompt of a person), and are in no row."
         )
     return tuple(notes)

@@ -44,9 +44,9 @@ def ceilings_highest(selector: str, seconds: int) -> str:
     )
 
 
-def seen(selector: str) -> str:
-    """Count the processes that are scraped: over a range of moments it says since when there are figures."""
-    return f"count({_START}{{{selector}}})"
+def seen(selector: str, seconds: int) -> str:
+    """Count the processes that were scraped within `seconds`: at moments so far apart it misses none."""
+    return f"count(last_over_time({_START}{{{selector}}}[{seconds}s]))"
 
 
 def _exact(series: str, start: str, seconds: int) -> str:

@@ -19,7 +19,8 @@ __all__ = ["Reading", "read_prometheus"]
 STEPS: Final = 200
 """Into how many steps a span is divided to see when its figures begin; the step that matters once more."""
 
-LEAST_STEP: Final = 1.0
+SILENT_SECONDS: Final = 300.0
+"""After so long without a scrape a Prometheus takes a process for gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +39,12 @@ class Reading:
     @property
     def short(self) -> bool:
         """Say whether the figures reach back less far than was asked for."""
-        return self.first is not None and self.first - self.asked > 2 * _step(self.asked, self.at) / STEPS + LEAST_STEP
+        return self.first is not None and self.first - self.asked > 2 * _step(_step(self.at - self.asked))
 
     @property
     def silent(self) -> bool:
-        """Say whether no process of the job is known any more."""
-        return self.last is not None and self.at - self.last > 2 * _step(self.asked, self.at)
+        """Say whether no process of the job was scraped for a while."""
+        return self.last is not None and self.at - self.last > SILENT_SECONDS
 
 
 def read_prometheus(
@@ -97,18 +98,24 @@ def _by_policy(points: Iterable[Point]) -> dict[str, float]:
 
 
 def _seen(api: PrometheusApi, selector: str, start: float, end: float) -> tuple[float | None, float | None]:
-    """Return the first and the last moment from `start` to `end` at which a process is known."""
-    query, step = exact.seen(selector), _step(start, end)
-    moments = [moment for moment, _ in api.over(query, start=start, end=end, step=step)]
+    """Return the first and the last moment from `start` to `end` at which a process was scraped."""
+    step = _step(end - start)
+    moments = _scraped(api, selector, start, end, step)
     if not moments:
         return None, None
     first, last = min(moments), max(moments)
     if first > start:
-        finer = max(step / STEPS, LEAST_STEP)
-        closer = [moment for moment, _ in api.over(query, start=max(first - step, start), end=first, step=finer)]
-        first = min(closer, default=first)
+        first = min(_scraped(api, selector, max(first - step, start), first, _step(step)), default=first)
+    last = max(_scraped(api, selector, max(last - step, start), last, _step(step)), default=last)
     return first, last
 
 
-def _step(start: float, end: float) -> float:
-    return max((end - start) / STEPS, LEAST_STEP)
+def _scraped(api: PrometheusApi, selector: str, start: float, end: float, step: int) -> list[float]:
+    """Return the moments, `step` seconds apart and the last at `end`, before which a process was scraped in a step."""
+    first = end - step * math.floor((end - start) / step)
+    found = api.over(exact.seen(selector, step), start=first, end=end, step=step)
+    return [moment for moment, _ in found]
+
+
+def _step(seconds: float) -> int:
+    return max(math.ceil(seconds / STEPS), 1)

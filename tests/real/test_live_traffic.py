@@ -213,3 +213,19 @@ def test_the_command_says_what_it_must(tmp_path: Path) -> None:
         "turns": 3,
         "reasons": {"abort": 2, "shutdown": 1},
     }
+
+
+def test_a_process_that_lived_for_a_moment_is_known(tmp_path: Path) -> None:
+    """A span of weeks, and a process that was there for seconds: it counts, and it is said how far that reaches."""
+    process = Process(time.time(), {KIND: 5})
+    with _traffic(tmp_path, process) as prometheus:
+        _scraped(process)
+        process.become(None)
+        _scraped(process)
+        reading = _read(prometheus, seconds=14 * 24 * HOUR)
+
+    assert _turns(reading) == {KIND: 5}
+    assert reading.first is not None
+    assert reading.last is not None
+    assert reading.at - reading.first < 120
+    assert reading.short

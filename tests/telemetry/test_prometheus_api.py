@@ -83,7 +83,7 @@ def _traffic(path: str, asked: Asked, *, seen_from: float = NOW - 3_600, seen_to
     if path.endswith("query_range"):
         start, end, step = (float(asked[name]) for name in ("start", "end", "step"))
         moments = [start + number * step for number in range(int((end - start) / step + 1e-6) + 1)]
-        values = [[moment, "1"] for moment in moments if seen_from <= moment <= seen_to]
+        values = [[moment, "1"] for moment in moments if seen_from <= moment and moment - step < seen_to]
         result: list[object] = [{"metric": {}, "values": values}] if values else []
         return 200, {"status": "success", "data": {"resultType": "matrix", "result": result}}
     query = asked["query"]
@@ -193,7 +193,7 @@ def test_a_login_is_never_shown() -> None:
         exact.counted(f"{names.LOOP_LAG.prometheus}_bucket", ("le",), SELECTOR, 60),
         exact.ceilings_lowest(SELECTOR, 60),
         exact.ceilings_highest(SELECTOR, 60),
-        exact.seen(SELECTOR),
+        exact.seen(SELECTOR, 60),
     ],
 )
 def test_every_series_of_an_exact_query_is_asked_for_in_one_job(query: str) -> None:
