@@ -142,12 +142,18 @@ def test_credentials_and_mail_addresses_are_masked(collector: Collector) -> None
         status={"code": 2, "message": f"401: {KEY} of {MAIL}"},
     )
 
+    span["attributes"] += [
+        {"key": "args", "value": {"arrayValue": {"values": [_value("--key"), _value(KEY)]}}},
+        {"key": "user", "value": {"kvlistValue": {"values": [{"key": "mail", "value": _value(MAIL)}]}}},
+        {"key": "reasons", "value": {"arrayValue": {"values": [_value("stop")]}}},
+    ]
     _send(collector, "traces", [span], {"owner": MAIL})
     wait_until(lambda: bool(_kept(collector, trace)), "the trace is kept")
 
     text, (kept,) = collector.kept.read_text(encoding="utf-8"), _kept(collector, trace)
     assert [secret for secret in SECRETS if secret in text] == []
     assert kept.attributes["note"] == "key **** of ****"
+    assert kept.attributes["reasons"] == ("stop",)
     assert kept.attributes["url.full"] == "postgres****db/notes"
     assert kept.attributes["http.request.header.authorization"] == "****"
     assert (kept.name, kept.attributes[names.USAGE_INPUT]) == ("GET as ****", 1200)
