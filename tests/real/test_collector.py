@@ -256,6 +256,21 @@ def test_logs_are_taken(collector: Collector) -> None:
     assert collector.own("otelcol_receiver_accepted_log_records_total") == before + 1
 
 
+def test_logs_are_masked(tmp_path: Path) -> None:
+    """With a second file that shows the log records, their texts and attributes hold neither key nor mail address."""
+    shown = tmp_path / "shown.yaml"
+    shown.write_text("exporters: {debug/logs: {verbosity: detailed}}", encoding="utf-8")
+    record = {"body": {"stringValue": f"key {KEY} of {MAIL}"}, "attributes": _pairs({"who": MAIL})}
+
+    with run_collector(tmp_path, COLLECTOR_FILE, shown, **QUICK) as running:
+        _send(running, "logs", [{"timeUnixNano": str(time.time_ns()), **record}])
+        wait_until(lambda: "Body: Str(" in running.log, "the record is shown")
+        log = running.log
+
+    assert "Body: Str(key **** of ****)" in log
+    assert [secret for secret in SECRETS if secret in log] == []
+
+
 def test_the_file_of_kept_traces_is_bounded(tmp_path: Path) -> None:
     """The file turns over at its size, and the oldest goes."""
     limits = {"OTELCOL_KEPT_MEGABYTES": "1", "OTELCOL_KEPT_BACKUPS": "2", "OTELCOL_BASELINE_PERCENT": "100"}
