@@ -3,7 +3,7 @@
 import difflib
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from ipaddress import ip_address
@@ -129,11 +129,12 @@ def load(
 ) -> Settings:
     """Put the configuration together from defaults, one file, `environ` and `flags`, each stronger than the one before.
 
-    The file is `file`, else `recallscope.toml` in `cwd`, else in the user's configuration folder. Relative paths in it
-    are relative to its folder, others to `cwd`. In `flags` the keys are those of `KEYS`.
+    The file is `file`, else `recallscope.toml` in `cwd` or, below a folder with a `.git` entry, in the nearest folder
+    up to that one, else in the user's configuration folder. Relative paths in it are relative to its folder, others to
+    `cwd`. In `flags` the keys are those of `KEYS`.
 
-    The file in `cwd` came with whatever lies there, and nobody named it: a credential of the environment or a flag does
-    not go to an address in it, unless that is on this machine or on a host that a stronger source names.
+    The file of the project came with whatever lies there, and nobody named it: a credential of the environment or a
+    flag does not go to an address in it, unless that is on this machine or on a host that a stronger source names.
 
     Raises:
         ConfigError: an unknown key, a wrong value, a file that cannot be read, a credential for a file's address, or a
@@ -142,9 +143,8 @@ def load(
     if not home.is_absolute():  # folders would be made wherever a command is started
         raise ConfigError(key="HOME", value=str(home), allowed="it must be an absolute path", source="the environment")
     user = _user_file(environ, home)
-    found = (
-        cwd / file if file is not None else next((path for path in (cwd / FILE_NAME, user) if _is_there(path)), None)
-    )
+    places = (*(folder / FILE_NAME for folder in _project_folders(cwd)), user)
+    found = cwd / file if file is not None else next((path for path in places if _is_there(path)), None)
     given: dict[str, _Given] = {}
     if found is not None:
         given |= _from_file(found)
@@ -158,12 +158,27 @@ def load(
         sources[name] = one.source
     _fall_back(values, sources)
     if file is None and found is not None and found != user:
-        _keep_credentials_from(found, values, sources)
+        named = found.name if found.parent == cwd else str(found)
+        _keep_credentials_from(found, values, sources, option=f"--config {named}")
     sections = {
         section: settings(**{name.partition(".")[2]: value for name, value in values.items() if _in(section, name)})
         for section, settings in SECTIONS.items()
     }
     return Settings(file=found, sources=sources, **sections)
+
+
+def _project_folders(cwd: Path) -> Sequence[Path]:
+    """Return `cwd` and the folders above it up to the nearest with a `.git` entry; `cwd` alone where there is none."""
+    folders = (cwd, *cwd.parents)
+    top = next((number for number, folder in enumerate(folders) if _has_git(folder)), 0)
+    return folders[: top + 1]
+
+
+def _has_git(folder: Path) -> bool:
+    try:
+        return (folder / ".git").exists()
+    except OSError:  # a folder that may not be looked into has no entry that counts
+        return False
 
 
 def _user_file(environ: Mapping[str, str], home: Path) -> Path:
@@ -286,8 +301,13 @@ def _fall_back(values: dict[str, Any], sources: dict[str, Source]) -> None:
             sources[key] = Source(Origin.KEY, "model.api_key")
 
 
-def _keep_credentials_from(file: Path, values: Mapping[str, Any], sources: Mapping[str, Source]) -> None:
-    """Refuse to send a credential of the environment or a flag to an address that only `file` names."""
+def _keep_credentials_from(
+    file: Path, values: Mapping[str, Any], sources: Mapping[str, Source], *, option: str
+) -> None:
+    """Refuse to send a credential of the environment or a flag to an address that only `file` names.
+
+    `option` is how a person would name the file.
+    """
     named = {_host(values[url]) for url, _ in _CREDENTIALS if _first(url, sources).origin is not Origin.FILE}
     named.add(_LIBRARYS_HOST)
     for url, key in _CREDENTIALS:
@@ -300,9 +320,9 @@ def _keep_credentials_from(file: Path, values: Mapping[str, Any], sources: Mappi
                 key=own,
                 value=tell(values[url]),
                 allowed=(
-                    f"{key} comes from {credential} and is not sent to an address that only a file of the working "
-                    "folder names; if you trust it, give the address yourself "
-                    f"({KEYS[own].standard or KEYS[own].variable}, or --config {file.name}), "
+                    f"{key} comes from {credential} and is not sent to an address that only a file of the project "
+                    "names; if you trust it, give the address yourself "
+                    f"({KEYS[own].standard or KEYS[own].variable}, or {option}), "
                     "else take it out of the file"
                 ),
                 source=str(file),

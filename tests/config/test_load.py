@@ -90,6 +90,30 @@ def test_the_file_of_the_working_folder_goes_before_that_of_the_user(cwd: Path, 
     assert (after.file, after.agent.name, after.agent.max_sends) == (here, "recallscope", 7)
 
 
+def test_the_file_is_looked_for_up_to_the_root_of_the_project(cwd: Path, home: Path) -> None:
+    """The nearest one counts; above the folder with a `.git` entry, and where there is none, nothing is looked for."""
+    below = _folder(cwd / "a/b")
+    above = _write(cwd / "recallscope.toml", "[model]\nname = 'above'\n[memory]\nproject_dir = 'notes'")
+    assert _load(below, home).file is None
+    (cwd / ".git").touch()
+    settings = _load(below, home)
+    assert (settings.file, settings.memory.project_dir) == (above, cwd / "notes")
+    near = _write(cwd / "a/recallscope.toml", "[model]\nname = 'near'")
+    assert _load(below, home).file == near
+    _folder(below / ".git")
+    assert _load(below, home).file is None
+
+
+def test_a_key_is_not_sent_where_a_file_above_says(cwd: Path, home: Path) -> None:
+    """Such a file came with the project, as one in the working folder does."""
+    _write(cwd / "recallscope.toml", "[model]\nbase_url = 'https://elsewhere.example/v1'")
+    (cwd / ".git").touch()
+
+    message = _error(_folder(cwd / "a"), home, {"OPENAI_API_KEY": "key"})
+    assert "an address that only a file of the project names" in message
+    assert f"--config {cwd}/recallscope.toml" in message
+
+
 def test_xdg_folders_are_respected_when_absolute(cwd: Path, home: Path, tmp_path: Path) -> None:
     """The base-directory variables move configuration, cache and journal; a relative one is ignored."""
     _write(tmp_path / "xdg" / "recallscope" / "recallscope.toml", "[agent]\nname = 'xdg'\n")
@@ -191,7 +215,7 @@ def test_a_credential_of_the_environment_is_not_sent_where_a_found_file_says(cwd
     assert message == (
         f"model.base_url = 'https://models.example/v1' (from {cwd}/recallscope.toml) is not allowed: "
         "model.api_key comes from environment OPENAI_API_KEY and is not sent to an address that only a file of the "
-        "working folder names; if you trust it, give the address yourself (OPENAI_BASE_URL, or --config "
+        "project names; if you trust it, give the address yourself (OPENAI_BASE_URL, or --config "
         "recallscope.toml), else take it out of the file"
     )
     assert "flag --set" in _error(cwd, home, model__api_key=Flag("--set", "k"))
