@@ -14,8 +14,11 @@ __all__ = ["draw"]
 
 BAR_STEP: Final = 38
 BAR_HEIGHT: Final = 12
-LATE: Final = 0.7
-"""Behind this share of the width the meaning of a limit stands left of its line, so that it is not cut."""
+MARGIN: Final = 0.3
+"""Nearer to an end of the width the meaning of a limit stands on the other side of its line, so that it is not cut."""
+
+LONGEST_LABEL: Final = 48
+"""What is longer is cut: the value beside it must be read in a narrow window, and the table has all of it."""
 
 COLUMNS_HEIGHT: Final = 84
 SERIES_STEP: Final = 118
@@ -60,7 +63,7 @@ def _bars(plot: Bars) -> tuple[Markup, float]:
     for number, bar in enumerate(plot.bars):
         top = number * BAR_STEP
         parts += [
-            _text(bar.label, x="0", y=top + 14),
+            _text(_short(bar.label), x="0", y=top + 14),
             _text(bar.text, x="100%", y=top + 14, class_="end"),
             _rect(0.0, 100.0, top + 20, BAR_HEIGHT, "track"),
             _rect(0.0, 100.0 * bar.value / full, top + 20, BAR_HEIGHT, f"tone-{bar.tone}"),
@@ -89,7 +92,7 @@ def _columns(plot: Columns) -> tuple[Markup, float]:
         share = after / number
         x = _percent(100.0 * share)
         parts.append(tag("line", x1=x, x2=x, y1=14, y2=bottom, class_="limit"))
-        parts.append(_text(meaning, x=x, y=10, class_=f"{'end' if share > LATE else 'middle'} small"))
+        parts.append(_text(meaning, x=x, y=10, class_=f"{_side(share)} small"))
     for place, bound in enumerate(plot.bounds):
         if bound:
             end = 100.0 * (place + 1) / number
@@ -181,6 +184,14 @@ def _percent(number: float) -> str:
 def _anchor(x: float) -> str:
     """Keep a label within the plot: the last one ends where the plot does."""
     return "end" if x > 96 else "start" if x < 4 else "middle"  # noqa: PLR2004 - about half a label
+
+
+def _side(share: float) -> str:
+    return "end" if share > 1 - MARGIN else "start" if share < MARGIN else "middle"
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 
 
 def _share(share: float) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -19,6 +20,7 @@ from recallscope.telemetry.read.figures import Point
 from recallscope.telemetry.read.gathered import Gathered, gather
 from recallscope.telemetry.read.journal_turns import JournalTurns
 from recallscope.telemetry.read.levels import LevelName, service_levels
+from recallscope.telemetry.read.recorded import Record
 from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
 from recallscope.telemetry.testing.golden import AT, WALL, golden_process, golden_turn, tool_free_turn
 
@@ -143,3 +145,11 @@ def test_levels_are_judged_by_their_targets(both: tuple[Gathered, Counts]) -> No
     assert levels[LevelName.HOLD, "prefetch"].target is None
     assert levels[LevelName.SLOW_TURNS, "prefetch"].share == 1.0
     assert not math.isnan(hold.share)
+
+
+def test_turns_from_spans_are_called_sampled(both: tuple[Gathered, Counts]) -> None:
+    """Traces may be a sample; whoever reads their shares must know."""
+    turns = both[0].kept
+
+    assert gather((replace(turn, record=Record.SPANS) for turn in turns), top=1).sampled
+    assert not gather(turns, top=1).sampled
