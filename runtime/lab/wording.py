@@ -102,7 +102,8 @@ def conclusion(comparison: Comparison) -> str:
         return "Nothing was measured."
     if remarks(comparison):
         good = len(comparison.with_verdict(Verdict.AS_STATED))
-        return f"{good} of {len(comparison.cells)} cells are as stated."
+        judged = f"{len(comparison.cells)}" if comparison.played else f"{len(measured)} measured"
+        return f"{good} of {judged} cells are as stated."
     which = "" if len(measured) == len(comparison.cells) else "measured "
     return f"{f'All {len(measured)} {which}cells are' if len(measured) > 1 else f'The one {which}cell is'} as stated."
 

@@ -10,6 +10,7 @@ from recallscope.runtime.events import Delivered, PolicyName, Reason, Scenario
 from recallscope.runtime.lab.comparison import Comparison
 from recallscope.runtime.lab.expectations import POLICIES, Verdict
 from recallscope.runtime.lab.live import LiveTraffic, compare_counts, reading_notes, traffic_notes
+from recallscope.runtime.lab.wording import conclusion
 from recallscope.telemetry import names
 from recallscope.telemetry.read.counts import Counts, Tally
 from recallscope.telemetry.read.figures import Row
@@ -78,6 +79,12 @@ def test_what_stands_beside_the_table_is_said() -> None:
     )
     assert "0 of 40 first sends" in traffic_notes(late, _compared(late))[0]
     assert traffic_notes(Counts(), _compared(Counts())) == ()
+
+
+def test_a_verdict_is_on_what_was_measured() -> None:
+    """Rows without traffic are no fault, and do not make the good ones look few."""
+    assert conclusion(_compared(_counts())) == "The one measured cell is as stated."
+    assert conclusion(_compared(_counts(wait=0.3))) == "0 of 1 measured cells are as stated."
 
 
 READING = Reading(counts=_counts(), asked=NOW - DAY, at=NOW, first=NOW - DAY, last=NOW)
