@@ -25,8 +25,8 @@ def alerts(config: Config) -> tuple[Alert, ...]:
             held="30m",
             summary="Memory finds notes and no place for them.",
             description=(
-                f"{SHARE} of the deliveries of job {label('job')} under policy "
-                f"{label('policy')} did not happen within {skipped.window}; this fires above {percent(skipped.above)}."
+                f"{SHARE} of the deliveries of job {label('job')} under tiered did not happen within "
+                f"{skipped.window}; this fires above {percent(skipped.above)}."
             ),
         ),
         Alert(

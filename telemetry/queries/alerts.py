@@ -98,12 +98,14 @@ def loop_lagging(selector: str, *, window: str, lag: float, least: int) -> str:
 
 
 def skipped_deliveries(selector: str, share: Share) -> str:
-    """Ask for the share of deliveries that did not happen for one of `SKIPS`."""
+    """Ask for the share of deliveries under `tiered` that did not happen for one of `SKIPS`.
+
+    The other policies promise none: `prefetch` skips every turn that calls no tool.
+    """
+    tiered = f'{selector}, {names.POLICY}="{PolicyName.TIERED}"'
     reasons = f'{names.REASON}=~"{"|".join(SKIPS)}"'
-    skipped = _grew(
-        "job, policy", f"{names.RECALL_SKIPPED_DELIVERIES.prometheus}{{{selector}, {reasons}}}", share.window
-    )
-    made = _grew("job, policy", f"{names.RECALL_DELIVERIES.prometheus}{{{selector}}}", share.window)
+    skipped = _grew("job", f"{names.RECALL_SKIPPED_DELIVERIES.prometheus}{{{tiered}, {reasons}}}", share.window)
+    made = _grew("job", f"{names.RECALL_DELIVERIES.prometheus}{{{tiered}}}", share.window)
     return _above(skipped, f"({skipped} + ({made} or 0 * {skipped}))", share)
 
 
