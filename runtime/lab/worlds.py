@@ -86,8 +86,8 @@ class _Possible:
         elif _same_end(found, then, now):
             yield found
         elif now is not None and (then is None or now < then):
-            # Interrupted earlier, at the new limit, with what was found, or less, or weaker matches; where a whole search
-            # found nothing good enough, less of one finds nothing.
+            # Interrupted earlier, at the new limit, with what was found, or less, or weaker matches. Where a whole
+            # search found nothing good enough, less of one finds nothing.
             nothing = not found.notes and not found.partial
             for notes in ((),) if nothing else dict.fromkeys(((), found.notes, (UNNAMED,))):
                 yield Search(at=min(now, found.at), notes=notes, partial=True)
