@@ -69,12 +69,13 @@ def page_of(turn: RecordedTurn) -> str:
         f"<dt>{_safe(label)}</dt><dd>{_safe(text)}</dd>" for label, text in sentences(turn, verdict).labelled
     )
     title = _safe(title_of(turn))
+    trace = f"<br/>trace {_safe(turn.trace_id)}" if turn.trace_id is not None else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f'<h1>{title}</h1>\n<p class="place">{_safe(place_of(turn))}</p>\n<dl>{facts}</dl>\n'
+        f'<h1>{title}</h1>\n<p class="place">{_safe(place_of(turn))}{trace}</p>\n<dl>{facts}</dl>\n'
         f"{svg_of(rows, turn.length)}\n{_moments(rows)}{_parts(verdict)}</body>\n</html>\n"
     )
 

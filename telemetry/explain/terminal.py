@@ -56,6 +56,8 @@ class ExplainedTurn:
         """Draw it."""
         yield Text(printable(title_of(self._turn)), style="bold")
         yield Text(printable(place_of(self._turn)), style="dim")
+        if self._turn.trace_id is not None:
+            yield Text(printable(f"trace {self._turn.trace_id}"), style="dim")
         yield Text()
         yield from self._bars(options.max_width)
         yield Text()
@@ -128,8 +130,6 @@ def place_of(turn: RecordedTurn) -> str:
     if turn.agent is not None:
         parts.append(f"agent {turn.agent}")
     parts.append(f"session {turn.session}")
-    if turn.trace_id is not None:
-        parts.append(f"trace {turn.trace_id}")
     return " · ".join(parts)
 
 

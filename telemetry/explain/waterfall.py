@@ -3,11 +3,11 @@
 How it is drawn, in a terminal or on a page, is decided elsewhere; here it is decided what is drawn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from recallscope.runtime.events import EndedBy, Purpose, RecallPhase
+from recallscope.runtime.events import EndedBy, Purpose, RecallPhase, Strategy
 from recallscope.telemetry.explain.words import count, duration
 from recallscope.telemetry.read.recorded import ModelCall, RecordedRecall, RecordedTurn, ToolCall
 
@@ -99,8 +99,9 @@ def _moments(recall: RecordedRecall) -> Iterator[Moment]:
     if recall.settled is not None:
         settled = recall.settled
         why = f" ({settled.error})" if settled.error is not None else ""
-        who = f"by {settled.strategy}" if settled.strategy is not None else "settled"
-        yield Moment(settled.at, Mark.SETTLED, f"{_notes(settled.notes)} chosen {who}{why}")
+        chosen = f"{_notes(settled.notes)} chosen" if settled.notes != 0 else "nothing chosen"
+        who = f" by {_CHOSEN_BY[settled.strategy]}" if settled.strategy in _CHOSEN_BY else ""
+        yield Moment(settled.at, Mark.SETTLED, f"{chosen}{who}{why}")
     for delivery in recall.deliveries:
         which = "word matches" if delivery.phase is RecallPhase.FAST else "the chosen ones"
         yield Moment(delivery.at, Mark.DELIVERED, f"{_notes(delivery.notes)} at {delivery.point}: {which}")
@@ -112,6 +113,9 @@ def _moments(recall: RecordedRecall) -> Iterator[Moment]:
     if recall.closed is not None:
         closed = recall.closed
         yield Moment(closed.at, Mark.CLOSED, f"{closed.outcome} ({closed.cause})")
+
+
+_CHOSEN_BY: Mapping[Strategy | None, str] = {Strategy.MODEL: "the selector", Strategy.LEXICAL: "the words"}
 
 
 def _begin_text(recall: RecordedRecall) -> str:

@@ -264,6 +264,24 @@ def test_a_tempo_gives_the_slowest_turns(says: Says, tempo: tuple[str, list[str]
     assert [turn["longest_send"]["send"] for turn in told["turns"]] == [2, 1]
 
 
+def test_a_jaeger_is_asked_for_the_service_and_the_turn(says: Says, anchor: Anchor) -> None:
+    """A turn is looked for by its id as a tag, within a service; what Jaeger has is explained as the journal is."""
+    document = _otlp(golden_turn(), anchor)
+    wanted: list[tuple[str, str]] = []
+
+    def answer(path: str, arguments: dict[str, str]) -> object:
+        if path == "/api/services":
+            return {"data": ["agents"]}
+        wanted.append((arguments["service"], json.loads(arguments["tags"])["recallscope.turn.id"]))
+        return {"data": [document]}
+
+    with _served(answer) as (address, asked):
+        code, out, err = says("explain", "s.1", "--from", address, "--service", "agents")
+
+    assert (code, err, wanted, asked) == (0, "", [("agents", "s.1")], ["/api/services", "/api/traces"])
+    assert _verdict(out) == _verdict(says("explain", "s.1")[1])
+
+
 def test_an_address_where_nobody_answers_is_one_line(says: Says) -> None:
     """Whether it says what it is or not, the error names the address."""
     for address in ("http://127.0.0.1:9", "tempo+http://127.0.0.1:9", "jaeger+http://127.0.0.1:9"):
