@@ -85,7 +85,7 @@ def test_live_traffic_is_judged_by_the_ceilings_that_it_had() -> None:
 
 
 def test_a_limit_within_a_bucket_is_judged_by_the_bound_of_the_bucket() -> None:
-    """Waits of 200 ms under a ceiling of 200 ms lie in the bucket up to 250 ms: nobody can say that they were longer."""
+    """Waits of 200 ms under that ceiling lie in the bucket up to 250 ms: nobody can say that they were longer."""
     expected = live({TIERED: 0.2})[Scenario.TIMED_OUT, TIERED]
 
     assert judge(replace(GOOD, p50=0.2, p95=0.245, highest=0.25), expected, loop_lag=0.001) == (Verdict.AS_STATED, ())
