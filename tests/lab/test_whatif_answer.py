@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 from recallscope.runtime.lab.replay import Habits
@@ -16,6 +18,11 @@ from recallscope.runtime.lab.whatif_page import html_page, svg_plot
 from recallscope.runtime.lab.whatif_table import WhatIfTable
 from recallscope.runtime.lab.worlds import Speed
 from recallscope.runtime.terms import Delivered, PolicyName
+from recallscope.telemetry.anchor import Anchor
+from recallscope.telemetry.encode import Encoder
+from recallscope.telemetry.read.turn_groups import TurnGrouper
+from recallscope.telemetry.read.turn_lines import turn_of
+from recallscope.telemetry.testing.golden import AT, WALL, golden_turn, lexical_turn, unlucky_turn
 
 INITIAL, TOOL, NONE = Delivered.INITIAL, Delivered.TOOL_RESULT, Delivered.NONE
 NOTHING = Record(courses=(), holds=(), habits=Habits(), left_out={}, differing=())
@@ -159,3 +166,25 @@ def test_times_are_as_short_as_they_say_something() -> None:
         "10 ms",
         "500 ms to 1.5 s",
     ]
+
+
+LINES = [
+    json.loads(encode(event))
+    for encode in [Encoder(Anchor.stated(at=AT, wall=WALL))]
+    for event in (*golden_turn(), *unlucky_turn(), *lexical_turn(number=3, at=AT + 20))
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(lost=st.sets(st.integers(0, len(LINES) - 1), max_size=12), moved=st.integers(0, len(LINES) - 1))
+def test_a_torn_journal_leaves_turns_out_and_fails_on_none(lost: set[int], moved: int) -> None:
+    """Whatever lines are lost, and wherever one stands that was late: every turn is replayed or counted as left out."""
+    kept = [{**line, "at": line["at"] - (number == moved)} for number, line in enumerate(LINES) if number not in lost]
+    grouper = TurnGrouper()
+    turns = [turn for lines in (*grouper.feed(kept), *grouper.rest()) if (turn := turn_of(lines)) is not None]
+    record = Record.of(turns)
+
+    assert record.recorded.turns + sum(record.left_out.values()) == len(turns)
+    for policy in PolicyName:
+        found = record.under(Setting(policy=policy, ceiling=0.2, speed=Speed(factor=0.5)))
+        assert found.turns == record.recorded.turns
