@@ -245,9 +245,8 @@ class Curve(Panel):
     least: float | None = 0
 
     def drawn(self) -> models.Panel:
-        """Turn the series of one query into numbers by bound, without the last one, which is infinite."""
+        """Turn the series of one query, without the endless bound, into numbers by bound."""
         bound = f"{BOUND}\\{self.column}"
-        infinite = {"fieldName": BOUND, "config": {"id": "equal", "options": {"value": "+Inf"}}}
         matrix = {"rowField": BOUND, "columnField": self.column, "valueField": VALUE, "emptyValue": "null"}
         numbers = {"conversions": [{"targetField": bound, "destinationType": "number"}]}
         panel = (
@@ -256,9 +255,6 @@ class Curve(Panel):
             .line_width(2)
             .show_points(shared.VisibilityMode.ALWAYS)
             .legend(_legend(self.wide))
-        )
-        panel.with_transformation(
-            _transformation("filterByValue", {"filters": [infinite], "match": "any", "type": "exclude"})
         )
         panel.with_transformation(_transformation("groupingToMatrix", matrix))
         panel.with_transformation(_transformation("convertFieldType", numbers))

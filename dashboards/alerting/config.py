@@ -156,7 +156,7 @@ COMMITTED: Final = Config(
     silence="6h",
     silence_least=20,
     catalog_age=900.0,
-    front_ends="serve|worker|load",
+    front_ends="serve|worker",
     gone_after="1h",
     known="1d",
     telemetry_lost=Share(window="30m", above=shared.TELEMETRY_LOSS, least=10, of=100),

@@ -9,7 +9,7 @@ from recallscope.runtime.events import Point
 from recallscope.telemetry import names
 from recallscope.telemetry.queries.shape import increase, series
 
-__all__ = ["asked", "ready_buckets", "ready_quantile", "ready_within", "share_by_ceiling"]
+__all__ = ["asked", "ready_buckets", "ready_quantile", "share_by_ceiling"]
 
 
 def ready_buckets(selector: str, window: str) -> str:
@@ -26,21 +26,8 @@ def asked(selector: str, window: str) -> str:
 def share_by_ceiling(selector: str, window: str) -> str:
     """Give the share of first sends that notes would have reached, by policy and by the ceiling `le` in seconds."""
     of_all = f"on({names.POLICY}) group_left {asked(selector, window)}"
-    return f"{ready_buckets(selector, window)} / {of_all}"
-
-
-def ready_within(ceiling: float, selector: str, window: str) -> str:
-    """Give that share for one ceiling (seconds), which must be a bound of the buckets.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if ceiling not in names.BUCKETS_R:
-        bounds = ", ".join(f"{bound:g}" for bound in names.BUCKETS_R)
-        raise ValueError(f"{ceiling:g} s is no bound of the buckets of recall; it must be one of {bounds}")
-    kept = f'{selector}, le="{ceiling}"'
-    ready = increase(series(names.RECALL_READY_DURATION, kept, "_bucket"), window, names.POLICY)
-    return f"{ready} / {asked(selector, window)}"
+    finite = f'{selector}, le!="+Inf"'  # a graph has no place for an endless ceiling
+    return f"{ready_buckets(finite, window)} / {of_all}"
 
 
 def ready_quantile(share: float, selector: str, window: str) -> str:

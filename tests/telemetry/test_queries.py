@@ -21,7 +21,6 @@ ALL: dict[str, Callable[[str, str], str]] = {
     "slow_turns": queries.slow_turns,
     "telemetry_loss": queries.telemetry_loss,
     "share_by_ceiling": whatif.share_by_ceiling,
-    "ready_within": lambda selector, window: whatif.ready_within(0.1, selector, window),
     "ready_quantile": lambda selector, window: whatif.ready_quantile(0.9, selector, window),
 }
 
@@ -44,10 +43,9 @@ def test_the_boundary_of_a_slow_turn_is_a_bucket() -> None:
     assert float(queries.SLOW_TURN) in names.BUCKETS_T
 
 
-def test_a_ceiling_that_is_no_bucket_is_refused() -> None:
-    """A share within a ceiling can only be asked for at a boundary."""
-    with pytest.raises(ValueError, match=r"0\.12 s is no bound"):
-        whatif.ready_within(0.12, SELECTOR, "1h")
+def test_the_curve_by_ceiling_has_no_endless_ceiling() -> None:
+    """Grafana reads the bound `+Inf` as a number that no axis holds."""
+    assert 'le!="+Inf"' in whatif.share_by_ceiling(SELECTOR, "1h")
 
 
 def test_the_labels_of_the_table_are_those_of_its_metric() -> None:
