@@ -1,6 +1,7 @@
 """`recallscope load`: endless scripted traffic in one process, with `/metrics`, for dashboards, alerts and tests."""
 
 import json
+import math
 import random
 import signal
 import time
@@ -30,6 +31,17 @@ PROGRESS_SECONDS = 10.0
 _SPREAD = Ordinary()
 
 
+class _Number(click.FloatRange):
+    """A number within bounds; the library's own range lets through what is no number, since no bound is above it."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read what was written, and refuse `nan`."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
+
+
 class _Seconds(click.ParamType[tuple[float, float]]):
     """A range of seconds, `0.01-0.4`, or one value for both ends."""
 
@@ -56,7 +68,7 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     "--rate",
     default=DEFAULT_RATE,
     show_default=True,
-    type=click.FloatRange(0.01, 1000),
+    type=_Number(0.01, 1000),
     metavar="R",
     help="Turns per second on average; they arrive at random distances.",
 )
@@ -67,9 +79,7 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     help=f"The kinds of turns (default: a believable mix): {', '.join(Kind)}.",
 )
 @click.option("--turns", type=click.IntRange(1, 10_000_000), metavar="N", help="End after N turns (default: never).")
-@click.option(
-    "--ceiling", type=click.FloatRange(0, 10), metavar="SECONDS", help="The ceiling of tiered (default: yours)."
-)
+@click.option("--ceiling", type=_Number(0, 10), metavar="SECONDS", help="The ceiling of tiered (default: yours).")
 @click.option(
     "--selector-delay",
     default=_SPREAD.selector,
@@ -81,7 +91,7 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     "--unmatched",
     default=_SPREAD.unmatched,
     show_default=True,
-    type=click.FloatRange(0, 1),
+    type=_Number(0, 1),
     metavar="SHARE",
     help="The share of ordinary turns whose words match no note.",
 )
@@ -89,7 +99,7 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     "--with-tool",
     default=_SPREAD.tools,
     show_default=True,
-    type=click.FloatRange(0, 1),
+    type=_Number(0, 1),
     metavar="SHARE",
     help="The share of ordinary turns that call a tool.",
 )

@@ -3,10 +3,11 @@
 from recallscope.runtime.config import Settings
 from recallscope.runtime.errors import LabError
 from recallscope.telemetry import queries
+from recallscope.telemetry.read.address import without_login
 from recallscope.telemetry.read.counts import COUNTED, Counted
 from recallscope.telemetry.read.figures import ReadError
 from recallscope.telemetry.read.prometheus import Reading, read_prometheus
-from recallscope.telemetry.read.prometheus_api import PrometheusApi, without_login
+from recallscope.telemetry.read.prometheus_api import PrometheusApi
 
 __all__ = ["DEFAULT_JOB", "read_traffic", "without_login"]
 

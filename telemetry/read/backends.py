@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from recallscope.telemetry import names
-from recallscope.telemetry.read.fetch import NoAnswerError, checked_address, fetch
+from recallscope.telemetry.read.address import Address
+from recallscope.telemetry.read.fetch import NoAnswerError, fetch
 from recallscope.telemetry.read.figures import ReadError
 from recallscope.telemetry.read.lenient import entries, mapping, text
 from recallscope.telemetry.read.recorded import RecordedTurn
@@ -33,13 +34,13 @@ class TempoTurns:
     """The turns in the Tempo at `url`."""
 
     def __init__(self, url: str, *, now: Callable[[], float] = time.time) -> None:
-        self._url = checked_address(url)
+        self._server = _address(url)
         self._now = now
 
     @property
     def where(self) -> str:
         """What is read, for people."""
-        return f"the Tempo at {self._url}"
+        return f"the Tempo at {self._server.base}"
 
     def turns(self, *, since: float | None = None) -> Iterator[RecordedTurn]:
         """Yield the turns of the last traces, 1,000 at most, that ended at `since` or later.
@@ -86,27 +87,27 @@ class TempoTurns:
         now = self._now()
         start = now - LOOKBACK_SECONDS if since is None else since - LOOKBACK_SECONDS / 100
         arguments = {"q": query, "limit": str(limit), "start": f"{start:.0f}", "end": f"{now + 1:.0f}"}
-        found = mapping(fetch(self._url, "/api/search", arguments))
+        found = mapping(fetch(self._server, "/api/search", arguments))
         traces = [mapping(trace) for trace in entries(found.get("traces"))]
         traces.sort(key=lambda trace: float(trace.get("durationMs") or 0), reverse=True)
         return [name.rjust(TRACE_DIGITS, "0") for trace in traces if (name := text(trace.get("traceID"))) is not None]
 
     def _turns_of(self, trace: str) -> Iterator[RecordedTurn]:
-        yield from turns_of(spans_in(fetch(self._url, f"/api/traces/{trace}")))
+        yield from turns_of(spans_in(fetch(self._server, f"/api/traces/{trace}")))
 
 
 class JaegerTurns:
     """The turns of `service` in the Jaeger at `url`."""
 
     def __init__(self, url: str, *, service: str = names.SCOPE, now: Callable[[], float] = time.time) -> None:
-        self._url = checked_address(url)
+        self._server = _address(url)
         self._service = service
         self._now = now
 
     @property
     def where(self) -> str:
         """What is read, for people."""
-        return f"the Jaeger at {self._url} (service {self._service})"
+        return f"the Jaeger at {self._server.base} (service {self._service})"
 
     def turns(self, *, since: float | None = None) -> Iterator[RecordedTurn]:
         """Yield the turns of the last traces, 1,000 at most, that ended at `since` or later.
@@ -157,10 +158,10 @@ class JaegerTurns:
             "tags": tags,
             **more,
         }
-        return list(turns_of(spans_in(fetch(self._url, "/api/traces", arguments))))
+        return list(turns_of(spans_in(fetch(self._server, "/api/traces", arguments))))
 
     def _of_trace(self, trace: str) -> Iterator[RecordedTurn]:
-        yield from turns_of(spans_in(fetch(self._url, f"/api/traces/{trace}")))
+        yield from turns_of(spans_in(fetch(self._server, f"/api/traces/{trace}")))
 
 
 def backend_at(url: str, *, service: str = names.SCOPE) -> TempoTurns | JaegerTurns:
@@ -177,21 +178,25 @@ def backend_at(url: str, *, service: str = names.SCOPE) -> TempoTurns | JaegerTu
             return JaegerTurns(rest, service=service)
         case _:
             pass
-    address = checked_address(url)
-    if "data" in mapping(_asked(address, "/api/services")):
-        return JaegerTurns(address, service=service)
-    if "traces" in mapping(_asked(address, "/api/search")):
-        return TempoTurns(address)
+    server = _address(url)
+    if "data" in mapping(_asked(server, "/api/services")):
+        return JaegerTurns(url, service=service)
+    if "traces" in mapping(_asked(server, "/api/search")):
+        return TempoTurns(url)
     raise ReadError(
-        f"{address} is neither a Tempo nor a Jaeger, as far as it answers; say which with tempo+{address} or "
-        f"jaeger+{address}"
+        f"{server.base} is neither a Tempo nor a Jaeger, as far as it answers; say which with tempo+{server.base} or "
+        f"jaeger+{server.base}"
     )
 
 
-def _asked(address: str, path: str) -> object:
+def _address(url: str) -> Address:
+    return Address.of(url, server="a Tempo or a Jaeger", example="http://localhost:3200")
+
+
+def _asked(server: Address, path: str) -> object:
     """Return what is at `path`; None where the answer is of another kind of server."""
     try:
-        return fetch(address, path)
+        return fetch(server, path)
     except NoAnswerError:
         raise
     except ReadError:

@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 import orjson
 
+from recallscope.telemetry.read.address import Address
 from recallscope.telemetry.read.figures import ReadError
 
-__all__ = ["NoAnswerError", "checked_address", "fetch"]
+__all__ = ["NoAnswerError", "fetch"]
 
 TIMEOUT_SECONDS: Final = 30.0
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -24,28 +25,17 @@ class NoAnswerError(ReadError):
     """Nobody answers at an address."""
 
 
-def checked_address(url: str) -> str:
-    """Return `url` without a slash at its end.
-
-    Raises:
-        ReadError: it is no HTTP address.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise ReadError(f"{url!r} is no address; one looks like http://localhost:3200")
-    return url.rstrip("/")
-
-
-def fetch(url: str, path: str, arguments: Mapping[str, str] | None = None) -> object:
-    """Return the decoded JSON at `path` below the checked address `url`; None where nothing is there (404).
+def fetch(server: Address, path: str, arguments: Mapping[str, str] | None = None) -> object:
+    """Return the decoded JSON at `path` of `server`; None where nothing is there (404).
 
     An answer of several JSON objects, one per line, comes as a list of them.
 
     Raises:
         ReadError: nobody answers, it is refused, or the answer is no JSON.
     """
+    url = server.base
     address = f"{url}{path}?{urlencode(arguments)}" if arguments else f"{url}{path}"
-    request = Request(address, headers={"Accept": "application/json"})  # noqa: S310 - the scheme is checked
+    request = Request(address, headers={"Accept": "application/json", **server.headers})  # noqa: S310 - the scheme is checked
     try:
         with urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310 - as above
             body: bytes = response.read(MAX_BYTES)

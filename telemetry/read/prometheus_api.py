@@ -1,18 +1,18 @@
 """Asks a Prometheus over its HTTP API: one moment or a range of moments, with errors that say what to do."""
 
 import json
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from typing import Any, Final, TypeVar
 from urllib.error import HTTPError, URLError
-from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+from recallscope.telemetry.read.address import Address
 from recallscope.telemetry.read.figures import Point, ReadError
 
-__all__ = ["PrometheusApi", "without_login"]
+__all__ = ["PrometheusApi"]
 
 TIMEOUT_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 5.0
@@ -28,13 +28,12 @@ _TOO_MUCH: Final = frozenset({422, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class PrometheusApi:
-    """The API at `base` (`http://host:9090`, with a path if it has one); `authorization` is the header's value.
+    """The API at `address`.
 
     All methods block: the server gets `timeout` seconds for a query, and its silence `grace` seconds more.
     """
 
-    base: str
-    authorization: str | None = None
+    address: Address
     timeout: float = TIMEOUT_SECONDS
     grace: float = GRACE_SECONDS
 
@@ -47,22 +46,14 @@ class PrometheusApi:
         Raises:
             ReadError: it is no address.
         """
-        try:
-            parts = urlsplit(url)
-            host, _ = parts.hostname, parts.port
-        except ValueError:
-            parts, host = urlsplit(""), None
-        if parts.scheme not in {"http", "https"} or not host:
-            raise ReadError(
-                f"{without_login(url)!r} is no address of a Prometheus; it looks like http://localhost:9090"
-            )
-        place = parts.netloc.rpartition("@")[2]
-        base = urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
-        authorization = None if token is None else f"Bearer {token}"
-        if parts.username is not None:
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            authorization = f"Basic {b64encode(login.encode()).decode()}"
-        return cls(base, authorization, timeout, grace)
+        address = Address.of(url, server="a Prometheus", example="http://localhost:9090")
+        bearer = None if token is None else f"Bearer {token}"
+        return cls(replace(address, authorization=address.authorization or bearer), timeout, grace)
+
+    @property
+    def base(self) -> str:
+        """Where it is, as it may be shown."""
+        return self.address.base
 
     def now(self) -> float:
         """Return what the Prometheus's clock shows, in seconds since 1970.
@@ -102,8 +93,7 @@ class PrometheusApi:
     def _ask(self, what: str, asked: Mapping[str, str]) -> Any:
         address = f"{self.base}/api/v1/{what}"
         body = urlencode({**asked, "timeout": f"{max(self.timeout * 1000, 1):.0f}ms"}).encode()
-        headers = {} if self.authorization is None else {"Authorization": self.authorization}
-        request = Request(address, data=body, headers=headers)  # noqa: S310 - `at` lets only http and https through
+        request = Request(address, data=body, headers=self.address.headers)  # noqa: S310 - `at` lets only http and https through
         try:
             with urlopen(request, timeout=self.timeout + self.grace) as response:  # noqa: S310 - as above
                 return json.loads(response.read(MAX_BYTES))
@@ -154,10 +144,3 @@ def _late(address: str, waited: float) -> str:
     return (
         f"{address} did not answer within {waited:.0f} s; check that it is well, or ask for less with a shorter --since"
     )
-
-
-def without_login(url: str) -> str:
-    """Return an address as it may be shown, without the name and the password that may stand in it."""
-    before, at, after = url.rpartition("@")
-    scheme = before.partition("://")[0] if "://" in before else ""
-    return url if not at else f"{scheme}://…@{after}" if scheme else f"…@{after}"

@@ -17,6 +17,8 @@ from recallscope.runtime.cli.main import main
         (("--selector-delay", "slow"), "no range of seconds such as 0.01-0.4"),
         (("--unmatched", "1.5"), "0<=x<=1"),
         (("--rate", "0"), "0.01<=x<=1000"),
+        (("--rate", "nan"), "'nan' is no number"),
+        (("--unmatched", "nan"), "'nan' is no number"),
         (("more",), "unexpected extra argument"),
     ],
 )

@@ -291,6 +291,16 @@ def test_an_address_where_nobody_answers_is_one_line(says: Says) -> None:
         assert "recallscope: no answer from http://127.0.0.1:9: " in err
 
 
+def test_a_login_in_an_address_is_never_shown(says: Says) -> None:
+    """An address may hold a user and a password; what is said of it holds neither."""
+    said = [says("slow", "--from", f"{kind}http://me:hidden@127.0.0.1:9") for kind in ("", "tempo+", "jaeger+")]
+    said.append(says("slow", "--from", "ftp://me:hidden@127.0.0.1:9"))
+
+    assert [code for code, _, _ in said] == [1, 1, 1, 1]
+    assert [err for _, _, err in said if "hidden" in err] == []
+    assert "no answer from http://127.0.0.1:9: [Errno" in said[0][2]
+
+
 def test_a_server_of_another_kind_is_told_apart(says: Says) -> None:
     """A server that is neither says so, and how to name the kind."""
     with _served(lambda _path, _arguments: {"hello": 1}) as (address, _):

@@ -267,7 +267,7 @@ def test_both_ways_give_the_same_values(run: Run) -> None:
 def test_the_table_is_the_same_from_the_scrape_and_from_prometheus(run: Run, selector: str) -> None:
     """What the command reads from the Prometheus is the difference of two scrapes, to the turn and the bucket."""
     reading = read_prometheus(
-        PrometheusApi(run.prometheus.url),
+        PrometheusApi.at(run.prometheus.url),
         selector=selector,
         seconds=round(run.end - run.begin),
         wanted=TABLE,

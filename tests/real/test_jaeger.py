@@ -18,6 +18,7 @@ from programs import ROOT, free_port, wait_until
 from recallscope.runtime.events import Event, ProcessStarted
 from recallscope.telemetry.explain.sentences import Sentences, sentences
 from recallscope.telemetry.explain.verdict import judge
+from recallscope.telemetry.read.address import Address
 from recallscope.telemetry.read.backends import JaegerTurns, backend_at
 from recallscope.telemetry.read.fetch import fetch
 from recallscope.telemetry.read.journal_turns import JournalTurns
@@ -131,7 +132,7 @@ def test_jaeger_gives_the_journals_verdict(stored: JaegerTurns, told: dict[str, 
 def test_jaegers_otlp_gives_the_journals_verdict(jaeger: Jaeger, told: dict[str, RecordedTurn], name: str) -> None:
     """So it is from the OTLP JSON of its third API."""
     journal = told[name]
-    (turn,) = turns_of(spans_in(fetch(jaeger.url, f"/api/v3/traces/{journal.trace_id}")))
+    (turn,) = turns_of(spans_in(fetch(Address(jaeger.url), f"/api/v3/traces/{journal.trace_id}")))
 
     assert _said(turn) == _said(journal)
 

@@ -15,11 +15,12 @@ import pytest
 from recallscope.runtime.events import Delivered, PolicyName, Reason, Scenario
 from recallscope.telemetry import names, queries
 from recallscope.telemetry.queries import exact
+from recallscope.telemetry.read.address import without_login
 from recallscope.telemetry.read.ceilings import Ceilings
 from recallscope.telemetry.read.counts import TABLE
 from recallscope.telemetry.read.figures import Figures, ReadError, Row, TurnKind
 from recallscope.telemetry.read.prometheus import Reading, read_prometheus
-from recallscope.telemetry.read.prometheus_api import PrometheusApi, without_login
+from recallscope.telemetry.read.prometheus_api import PrometheusApi
 from recallscope.telemetry.read.quantile import Buckets
 
 SELECTOR = queries.job("agents")
