@@ -12,7 +12,7 @@ from recallscope.telemetry.flow import Flow
 __all__ = ["DeferredObserver"]
 
 CAPACITY: Final = 50_000
-LINGER_SECONDS: Final = 0.1
+LINGER_SECONDS: Final = 0.25
 
 
 class DeferredObserver:

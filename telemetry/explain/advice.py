@@ -13,6 +13,7 @@ from recallscope.runtime.events import (
     Delivered,
     EndedBy,
     Outcome,
+    Point,
     PolicyName,
     Reason,
     Scenario,
@@ -70,11 +71,11 @@ def advice_on(turn: RecordedTurn) -> Advice:
     if closed is None:
         return Advice.none("the end of the recall is not in the record")
     if closed.scenario is Scenario.NOT_SENT:
-        held = _held_too_long(recall, closed) if recall.policy is PolicyName.DEADLINE else None
+        held = _held_too_long(turn, recall, closed) if recall.policy is PolicyName.DEADLINE else None
         return held or _not_sent(turn, closed)
     if closed.reason is Reason.OVER_BUDGET:
         return _budget(closed)
-    return _held_too_long(recall, closed) or _by_outcome(recall, closed)
+    return _held_too_long(turn, recall, closed) or _by_outcome(recall, closed)
 
 
 def _without_recall(turn: RecordedTurn) -> Advice:
@@ -112,20 +113,22 @@ def _budget(closed: Close) -> Advice:
     return Advice(settings, f"{notes} notes would have fitted")
 
 
-def _held_too_long(recall: RecordedRecall, closed: Close) -> Advice | None:
+def _held_too_long(turn: RecordedTurn, recall: RecordedRecall, closed: Close) -> Advice | None:
     """Advise against a wait that was longer than the default ceiling; None if there was none."""
     first = recall.first_wait
     if first is None or first.waited <= HELD_SECONDS:
         return None
     if recall.policy is PolicyName.DEADLINE:
-        return Advice((Assignment(_POLICY, PolicyName.TIERED.value),), _under_tiered(recall, first))
+        return Advice(
+            (Assignment(_POLICY, PolicyName.TIERED.value),), _under_tiered(turn, recall, first, closed.delivered)
+        )
     if first.ceiling > DEFAULT_CEILING_SECONDS and closed.delivered is Delivered.NONE:
         value = _seconds_text(DEFAULT_CEILING_SECONDS)
         return Advice((Assignment(_CEILING, value),), f"the wait of {duration(first.waited)} brought nothing")
     if first.waited > first.ceiling + CHECK_SECONDS:
         return Advice.none(
-            f"the wait passed its ceiling by {duration(first.waited - first.ceiling)}: the event loop was held up "
-            "(metric recallscope.loop.lag)"
+            f"the wait passed its ceiling by {duration(first.waited - first.ceiling)}, which no setting does: the "
+            "metric recallscope.loop.lag of then tells whether the event loop was held up"
         )
     return None
 
@@ -223,7 +226,7 @@ def _words_in_time(recall: RecordedRecall) -> str | None:
     return f"{found}; tiered sends them along"
 
 
-def _under_tiered(recall: RecordedRecall, first: Wait) -> str:
+def _under_tiered(turn: RecordedTurn, recall: RecordedRecall, first: Wait, delivered: Delivered) -> str:
     """Say how long `tiered` would have held the first send, with the moments of this one."""
     stood = _stood_at(recall)
     if stood is None or stood - first.asked_at > DEFAULT_CEILING_SECONDS:
@@ -232,7 +235,11 @@ def _under_tiered(recall: RecordedRecall, first: Wait) -> str:
         held = max(0.0, stood - first.asked_at)
     words = recall.fast is not None and recall.fast.notes and held < DEFAULT_CEILING_SECONDS
     then = ""
-    if words:
+    if words and delivered is not Delivered.NONE:
+        behind_tools = any(call.point is Point.TOOL_RESULT for call in turn.sent)
+        place = "could have come behind tool results only" if behind_tools else "would have found no place"
+        then = f", and would have taken the word matches along; the selector's choice {place}"
+    elif words:
         then = ", and would have taken the word matches along"
     elif stood is not None:
         then = ", and the notes would have come behind tool results only"
