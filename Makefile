@@ -16,11 +16,12 @@ PROJECT := .editable/.installed
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test test-real test-whatif test-real-prometheus test-real-collector prometheus otelcol check bench bench-search bench-engines soak clean requirements
+.PHONY: help demo test fuzz test-real test-whatif test-real-prometheus test-real-collector prometheus otelcol check bench bench-search bench-engines soak clean requirements
 
 help:
 	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
 	@echo "make test          all tests that need Python only"
+	@echo "make fuzz          the property tests, with new examples and ten times as many (TESTS=tests/recall)"
 	@echo "make test-real     tests on real outside programs and package registries (-prometheus, -collector: these alone)"
 	@echo "make test-whatif   predictions of what-if against 900 real turns (a minute and a half)"
 	@echo "make otelcol       the OpenTelemetry Collector of these tests, in build/otelcol (needs Go)"
@@ -41,6 +42,9 @@ demo: $(PROJECT)
 
 test: $(PROJECT) $(TEST)
 	@$(BIN)/pytest -q -m "not real"
+
+fuzz: $(PROJECT) $(TEST)
+	@$(BIN)/pytest -q -m "hypothesis and not real" --timeout 1800 --hypothesis-profile=searching $(TESTS)
 
 test-real: $(PROJECT) $(TEST) prometheus otelcol jaeger chromium
 	@$(BIN)/pytest -q -m real

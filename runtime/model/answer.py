@@ -1,4 +1,4 @@
-"""Answers from the wire: one `json.loads` per chunk or body and a check of its shape, no model objects.
+"""Answers from the wire: one decoding per chunk or body and a check of its shape, no model objects.
 
 What decides the turn (choices, text, tool calls, errors) must have its shape; what only informs (usage, ids) is left
 out when it has not.
@@ -7,6 +7,8 @@ out when it has not.
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
+
+import orjson
 
 from recallscope.runtime.errors import ModelStreamError
 from recallscope.runtime.messages import ToolCall
@@ -90,7 +92,7 @@ class AnswerDecoder:
 
     def _object(self, data: bytes) -> _Object:
         try:
-            body: object = json.loads(data)
+            body: object = _decoded(data)
         except (ValueError, RecursionError):
             self._fail("it is no JSON", data)
         if not isinstance(body, dict):
@@ -165,6 +167,14 @@ class AnswerDecoder:
 
     def _quote(self, text: str) -> str:
         return self._mask(well_formed(text))[:QUOTE_LENGTH]
+
+
+def _decoded(data: bytes) -> object:
+    """Return the JSON in `data`; what only `json` takes (halves of a character, UTF-16) is rare and costs its time."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data)
 
 
 def well_formed(text: str) -> str:

@@ -1,7 +1,8 @@
 """The connections to one model server: `openai` says where requests go and signs them, its transport carries them.
 
 What a request needs from the library is the same for all of them, so it is asked once: building each request anew
-would cost a quarter of a short one.
+would cost a quarter of a short one. Requests go to the transport itself: cookies, redirects and the flow of
+authentication, which a client adds around it, are not wanted here and cost a twentieth of a turn.
 
 Importing this module imports `openai`, which takes a second: only the constructor of the client does it.
 """
@@ -11,6 +12,7 @@ import importlib
 import math
 import os
 import re
+import urllib.request
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -71,16 +73,18 @@ class Connection:
         timeout = httpx2.Timeout(read_timeout, connect=connect_timeout, pool=connect_timeout)
         self._timeout = timeout.as_dict()
         self._urls: dict[str, httpx2.URL] = {}
-        self._http = openai.DefaultAsyncHttpxClient(
-            timeout=timeout,
+        self._transport = httpx2.AsyncHTTPTransport(
             limits=httpx2.Limits(
                 max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS, keepalive_expiry=IDLE_SECONDS
             ),
-            follow_redirects=False,
-            trust_env=host not in LOOPBACK,
+            proxy=None if host in LOOPBACK else _proxy_for(base_url, host),
         )
         self._client = openai.AsyncOpenAI(
-            api_key=api_key or "none", base_url=base_url, max_retries=0, timeout=timeout, http_client=self._http
+            api_key=api_key or "none",
+            base_url=base_url,
+            max_retries=0,
+            timeout=timeout,
+            http_client=openai.DefaultAsyncHttpxClient(transport=self._transport),
         )
         signed = {**self._client.default_headers, **(self._client.auth_headers if api_key is not None else {})}
         self._headers = {name: value for name, value in signed.items() if isinstance(value, str)}
@@ -116,9 +120,10 @@ class Connection:
             extensions={"timeout": limits},
         )
         try:
-            response = await self._http.send(request, stream=True)
+            response = await self._transport.handle_async_request(request)
         except httpx2.RequestError as error:
             raise self._no_answer(error, self._first_byte_timeout) from error
+        response.request = request
         limits["read"] = self._read_timeout
         if response.is_success:
             return response
@@ -180,6 +185,15 @@ class Connection:
         if self._api_key:
             text = text.replace(self._api_key, "***")
         return _CREDENTIAL.sub(lambda found: f"{found[1]}***", text)
+
+
+def _proxy_for(url: str, host: str) -> str | None:
+    """Return the proxy that the environment names for `url`; None without one, or if `NO_PROXY` excepts the host."""
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(url.partition(":")[0].lower()) or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(host):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def _text_of(error: BaseException) -> str:

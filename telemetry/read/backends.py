@@ -9,7 +9,7 @@ from recallscope.telemetry import names
 from recallscope.telemetry.read.address import Address
 from recallscope.telemetry.read.fetch import NoAnswerError, fetch
 from recallscope.telemetry.read.figures import ReadError
-from recallscope.telemetry.read.lenient import entries, mapping, text
+from recallscope.telemetry.read.lenient import entries, mapping, number, text
 from recallscope.telemetry.read.recorded import RecordedTurn
 from recallscope.telemetry.read.sources import LAST, ambiguous, not_found, slowest_of
 from recallscope.telemetry.read.span_json import spans_in
@@ -89,7 +89,7 @@ class TempoTurns:
         arguments = {"q": query, "limit": str(limit), "start": f"{start:.0f}", "end": f"{now + 1:.0f}"}
         found = mapping(fetch(self._server, "/api/search", arguments))
         traces = [mapping(trace) for trace in entries(found.get("traces"))]
-        traces.sort(key=lambda trace: float(trace.get("durationMs") or 0), reverse=True)
+        traces.sort(key=lambda trace: number(trace.get("durationMs")) or 0.0, reverse=True)
         return [name.rjust(TRACE_DIGITS, "0") for trace in traces if (name := text(trace.get("traceID"))) is not None]
 
     def _turns_of(self, trace: str) -> Iterator[RecordedTurn]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from math import isfinite
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 __all__ = ["entries", "mapping", "member", "members", "number", "text", "texts", "truth", "whole"]
 
 EnumT = TypeVar("EnumT", bound=StrEnum)
+
+MOST: Final = 1e15
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -21,21 +22,22 @@ def entries(value: object) -> list[Any]:
 
 
 def number(value: object) -> float | None:
-    """Return a finite number."""
+    """Return a number below a million billion, either way: sums and differences of such stay numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         found = float(value)
     except OverflowError:
         return None
-    return found if isfinite(found) else None
+    return found if abs(found) < MOST else None
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return int(value) if isinstance(value, float) and value.is_integer() else None
+    """Return a whole number of 64 bits."""
+    if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
+        return None
+    found = int(value)
+    return found if abs(found) < 1 << 64 else None
 
 
 def text(value: object) -> str | None:

@@ -54,7 +54,7 @@ _TRACEPARENT_PARTS: Final = 4
 def turn_of(lines: Sequence[Line]) -> RecordedTurn | None:
     """Return the turn that `lines` tell of, in their order; None if they tell too little to name one."""
     turn = next((name for line in lines if (name := text(line.get("turn"))) is not None), None)
-    if turn is None or not any(line.get("event") in _TELLING for line in lines):
+    if turn is None or not any(text(line.get("event")) in _TELLING for line in lines):
         return None
     timed = [line for line in lines if number(line.get("at")) is not None and number(line.get("wall")) is not None]
     return _Turn(turn, timed).value() if timed else None

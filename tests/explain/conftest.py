@@ -163,6 +163,16 @@ def journal_lines(events: Sequence[Event]) -> bytes:
     return b"".join(encoder(event) + b"\n" for event in events)
 
 
+@pytest.fixture(scope="session")
+def as_lines() -> Callable[..., list[dict[str, Any]]]:
+    """Return the lines, decoded, that a journal has of some events."""
+
+    def decoded(events: Sequence[Event]) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in journal_lines(events).splitlines()]
+
+    return decoded
+
+
 @pytest.fixture
 def as_journal(tmp_path: Path) -> Callable[..., RecordedTurn]:
     """Write events as a journal and read the turn `s.1` of it."""

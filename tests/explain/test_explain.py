@@ -1,14 +1,17 @@
 """`explain` on the turns of every scenario: the golden verdicts, and the same ones from every kind of record."""
 
 import base64
+import copy
 import io
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from recallscope.runtime.events import Event, Point, PolicyName, Scenario
@@ -19,6 +22,8 @@ from recallscope.telemetry.read.open_source import open_source
 from recallscope.telemetry.read.recorded import Close, Record, RecordedTurn
 from recallscope.telemetry.read.span_json import spans_in
 from recallscope.telemetry.read.span_turns import turns_of
+from recallscope.telemetry.read.turn_groups import TurnGrouper
+from recallscope.telemetry.read.turn_lines import turn_of
 
 GOLDEN = Path(__file__).parent / "golden"
 POLICIES = (PolicyName.DEADLINE, PolicyName.PREFETCH, PolicyName.TIERED)
@@ -27,6 +32,7 @@ NAMES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
 Played = Callable[..., list[Event]]
 AsJournal = Callable[[Sequence[Event]], RecordedTurn]
 AsOtlp = Callable[..., dict[str, Any]]
+AsLines = Callable[..., list[dict[str, Any]]]
 
 
 def _drawn(turn: RecordedTurn, width: int = 100) -> str:
@@ -189,6 +195,66 @@ def test_the_verdict_is_the_same_from_the_collectors_file(
     assert _said(source.find("s.1")) == _said(journal)
     assert source.find("last").turn == "s.1"
     assert [turn.turn for turn in source.slowest(top=3)] == ["s.1"]
+
+
+# Nothing that a back end answers makes the reading or the judging fail
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+JSON = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=6), inner, max_size=2)
+)
+
+
+def _children(document: Any) -> list[tuple[Any, Any]]:
+    if isinstance(document, dict):
+        return list(cast("dict[Any, Any]", document).items())
+    return list(enumerate(cast("list[Any]", document))) if isinstance(document, list) else []
+
+
+def _places(document: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Name every value in a document by the keys that lead to it."""
+    below = [place for key, child in _children(document) for place in _places(child, (*above, key))]
+    return [above, *below] if above else below
+
+
+def _replaced(document: Any, place: Sequence[Any], value: object) -> None:
+    """Put `value` there, if the way to it still exists."""
+    key, *rest = place
+    children = dict(_children(document))
+    if key in children and rest:
+        _replaced(children[key], rest, value)
+    elif key in children:
+        document[key] = value
+
+
+def _changed(data: st.DataObject, document: Any) -> Any:
+    """Put anything in place of up to four values of `document`."""
+    told = copy.deepcopy(document)
+    places = _places(told)
+    for place in data.draw(st.lists(st.sampled_from(places), max_size=4)):
+        _replaced(told, place, data.draw(JSON))
+    return told
+
+
+@given(data=st.data())
+def test_no_answer_of_a_back_end_makes_the_verdict_fail(data: st.DataObject, played: Played, as_otlp: AsOtlp) -> None:
+    """Whatever stands in place of values of a real trace, its turns are read, judged and drawn, or there is none."""
+    document = as_otlp(played("slow_with_tools", PolicyName.TIERED))
+    shape = SHAPES[data.draw(st.sampled_from(sorted(SHAPES)))]
+    turns = list(turns_of(spans_in(_changed(data, shape(document)))))
+
+    assert all(_drawn(turn) for turn in turns)
+
+
+@given(data=st.data())
+def test_no_line_of_a_journal_makes_the_verdict_fail(data: st.DataObject, played: Played, as_lines: AsLines) -> None:
+    """Whatever stands in place of values of a turn's lines, it is read, judged and drawn, or there is none."""
+    lines: list[dict[str, Any]] = as_lines(played("slow_with_tools", PolicyName.TIERED))
+    grouper = TurnGrouper()
+    told: list[Any] = [line for line in _changed(data, lines) if isinstance(line, dict)]
+    turns = [turn_of(group) for group in (*grouper.feed(told), *grouper.rest())]
+
+    assert all(_drawn(turn) for turn in turns if turn is not None)
 
 
 # What is advised is true

@@ -26,10 +26,11 @@ class Reply:
 
 @dataclass(slots=True)
 class WireServer:
-    """What the server saw: requests as header dictionaries (lower case) and bodies, and connections."""
+    """What the server saw: requests as targets, header dictionaries (lower case) and bodies, and connections."""
 
     url: str
     replies: list[Reply]
+    targets: list[str] = field(default_factory=list[str])
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     bodies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     connections: int = 0
@@ -47,6 +48,7 @@ class WireServer:
                 except (anyio.IncompleteRead, anyio.BrokenResourceError):
                     self.client_closed.set()
                     return
+                self.targets.append(head.split(b" ", 2)[1].decode())
                 headers = dict(line.decode().lower().split(": ", 1) for line in head.split(b"\r\n")[1:])
                 self.headers.append(headers)
                 self.bodies.append(json.loads(await buffered.receive_exactly(int(headers["content-length"]))))

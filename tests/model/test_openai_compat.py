@@ -38,6 +38,7 @@ class Seen(Protocol):
     """What these tests read of the server."""
 
     url: str
+    targets: list[str]
     headers: list[dict[str, str]]
     bodies: list[dict[str, Any]]
     connections: int
@@ -127,6 +128,23 @@ async def test_a_server_on_loopback_is_reached_without_a_proxy(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with serve(reply_whole(ANSWER)) as server, client(server.url) as model:
         assert await model.complete(REQUEST) == Answer(text="hello")
+
+
+async def test_another_server_is_reached_through_the_proxy_of_the_environment(
+    serve: Serve, reply_whole: MakeReply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the proxy is asked for is the whole address; a host in `NO_PROXY` is asked itself."""
+    elsewhere = "http://127.0.0.2:9/v1"
+    async with serve(reply_whole(ANSWER)) as server:
+        monkeypatch.setenv("http_proxy", server.url.removeprefix("http://").removesuffix("/v1"))
+        async with client(elsewhere) as model:
+            assert await model.complete(REQUEST) == Answer(text="hello")
+        monkeypatch.setenv("no_proxy", "127.0.0.2")
+        async with client(elsewhere) as model:
+            with pytest.raises(ModelConnectionError, match="Connection refused"):
+                await model.complete(REQUEST)
+
+        assert server.targets == [f"{elsewhere}/chat/completions"]
 
 
 async def test_a_stream_that_was_read_to_its_end_leaves_its_connection(serve: Serve, reply_whole: MakeReply) -> None:
