@@ -7,6 +7,7 @@ from typing import Any
 
 from recallscope.runtime.lab.intervals import CONFIDENCE, Interval
 from recallscope.runtime.lab.whatif import Record, Setting, Shares, Waits, WhatIf
+from recallscope.runtime.lab.wording import two_digits
 from recallscope.runtime.lab.worlds import Speed
 from recallscope.runtime.terms import Delivered, PolicyName
 
@@ -160,7 +161,7 @@ def milliseconds(seconds: float | None) -> str:
     """Return a time for people, as short as it says something; `-` where there is none."""
     if seconds is None:
         return "-"
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{_number(seconds * 1000)} ms"
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{two_digits(seconds * 1000)} ms"
 
 
 def from_to(low: float | None, high: float | None) -> str:
@@ -180,10 +181,6 @@ def percent_between(interval: Interval) -> str:
     """Return the interval of a share for people."""
     low, high = interval.low or 0.0, 1.0 if interval.high is None else interval.high
     return f"{100 * low:.0f} to {100 * high:.0f} %"
-
-
-def _number(shown: float) -> str:
-    return f"{shown:.1f}".removesuffix(".0") if shown < 10 else f"{shown:.0f}"  # noqa: PLR2004 - two digits
 
 
 def _figures(whatif: WhatIf) -> dict[str, Any]:

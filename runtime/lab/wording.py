@@ -17,6 +17,7 @@ __all__ = [
     "footnotes",
     "remarks",
     "seconds",
+    "two_digits",
 ]
 
 MARKS = {Verdict.AS_STATED: "✔", Verdict.DIFFERS: "✘", Verdict.NOT_MEASURED: "○"}
@@ -115,7 +116,12 @@ def count(number: float) -> str:
 
 def seconds(value: float) -> str:
     """Write a time: milliseconds below a second, with as many digits as say something."""
-    return f"{_number(value)} ms" if value < 1 else f"{value:g} s"
+    return f"{two_digits(value * 1000)} ms" if value < 1 else f"{value:g} s"
+
+
+def two_digits(milliseconds: float) -> str:
+    """Write milliseconds without their unit: one place behind the point below ten, none above."""
+    return f"{milliseconds:.1f}".removesuffix(".0") if milliseconds < 10 else f"{milliseconds:.0f}"  # noqa: PLR2004 - two digits
 
 
 def _apart(comparison: Comparison) -> str:
@@ -144,10 +150,5 @@ def _wait(p50: float, p95: float, highest: float) -> str:
     if math.isinf(highest):
         return f"{p50:.3g} · {p95:.3g} · > 30 s"
     if highest < 1:
-        return f"{_number(p50)} · {_number(p95)} · ≤ {seconds(highest)}"
+        return f"{two_digits(p50 * 1000)} · {two_digits(p95 * 1000)} · ≤ {seconds(highest)}"
     return f"{p50:.2f} · {p95:.2f} · ≤ {seconds(highest)}"
-
-
-def _number(value: float) -> str:
-    milliseconds = value * 1000
-    return f"{milliseconds:.1f}".removesuffix(".0") if milliseconds < 10 else f"{milliseconds:.0f}"  # noqa: PLR2004 - two digits
