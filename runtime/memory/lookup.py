@@ -44,6 +44,7 @@ _FETCHED = 32
 """How many of the best notes are looked at: a row, the note made of it and its score are a hundredth of a search."""
 _LISTS = tuple((postings.value, postings.fields[0].strength) for postings in Postings)
 _WEAKEST_FIRST = _LISTS[::-1]
+_STRENGTHS = tuple((field.value, field.strength, field) for field in Field)
 _BODY = Postings.BODY.value
 _READ_LISTS = """
 SELECT (SELECT json_group_array(rowid) FROM
@@ -222,8 +223,9 @@ class Lookup:
                 strongest.update(dict.fromkeys(found, word.worth * strength))
                 if letter == _BODY:
                     matches.in_body[word.text] = frozenset(found)
-            for number, value in strongest.items():
-                totals[number] = totals.get(number, 0.0) + value
+            for number in totals.keys() & strongest.keys():
+                strongest[number] += totals[number]
+            totals.update(strongest)
             if self._is_over():
                 matches.partial = True
                 return
@@ -321,11 +323,11 @@ def _scored(
     heads: Mapping[int, Head], words: Sequence[Term], matches: _Matches, dropped: Mapping[int, Dropped]
 ) -> list[_Scored]:
     """Score notes exactly (as `rank.score`), but for words in a body alone whose list was not read; the best first."""
-    parts = sorted(
-        (Part(Source.WORDS, word.worth * part.strength, word.text, part) for word in words for part in Field),
-        key=_order_of_parts,
+    ordered = sorted(
+        (-word.worth * strength, word.text, letter, field) for word in words for letter, strength, field in _STRENGTHS
     )
-    places = {part.field.value + part.word: place for place, part in enumerate(parts) if part.field is not None}
+    parts = [Part(Source.WORDS, -value, word, field) for value, word, _, field in ordered]
+    places = {letter + word: place for place, (_, word, letter, _) in enumerate(ordered)}
     bodies = [(places[_BODY + word], numbers) for word, numbers in matches.in_body.items()]
     tells = {word.text: word.tells for word in words}
     scored: list[_Scored] = []
@@ -344,10 +346,6 @@ def _scored(
 def _order(one: _Scored) -> tuple[float, float, str]:
     """Return what sorts notes: the score, then the newer one, then always the same."""
     return -one.score, -one.note.updated, one.note.id
-
-
-def _order_of_parts(part: Part) -> tuple[float, str]:
-    return -part.value, part.word
 
 
 def _why(one: _Scored, lexical: Sequence[Hit], least: float) -> Dropped:
