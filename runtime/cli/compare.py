@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
+from recallscope.runtime.cli.number import Whole
 from recallscope.runtime.cli.observed import observers_of, telemetry_settings
 from recallscope.runtime.cli.prometheus import DEFAULT_JOB, read_traffic, without_login
 from recallscope.runtime.cli.settings import settings_in_force
@@ -38,7 +39,7 @@ DEFAULT_SINCE = Since("1h", 3_600)
 
 
 @click.command("compare")
-@click.option("--turns", type=click.IntRange(1, 1000), metavar="N", help="Turns in each cell (default: 5).")
+@click.option("--turns", type=Whole(1, 1000), metavar="N", help="Turns in each cell (default: 5).")
 @click.option(
     "--policy",
     "policies",

@@ -1,7 +1,6 @@
 """`recallscope load`: endless scripted traffic in one process, with `/metrics`, for dashboards, alerts and tests."""
 
 import json
-import math
 import random
 import signal
 import time
@@ -12,6 +11,7 @@ import anyio
 import click
 
 from recallscope.runtime.cli.compose import policy_split
+from recallscope.runtime.cli.number import Number, Whole, finite
 from recallscope.runtime.cli.observed import observers_of, telemetry_settings
 from recallscope.runtime.cli.output import complain
 from recallscope.runtime.cli.settings import settings_in_force
@@ -31,17 +31,6 @@ PROGRESS_SECONDS = 10.0
 _SPREAD = Ordinary()
 
 
-class _Number(click.FloatRange):
-    """A number within bounds; the library's own range lets through what is no number, since no bound is above it."""
-
-    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read what was written, and refuse `nan`."""
-        number = float(super().convert(value, param, ctx))
-        if math.isnan(number):
-            self.fail(f"{value!r} is no number", param, ctx)
-        return number
-
-
 class _Seconds(click.ParamType[tuple[float, float]]):
     """A range of seconds, `0.01-0.4`, or one value for both ends."""
 
@@ -50,13 +39,12 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
         """Read the text; a pair is one already."""
         match value:
-            case (float() as lowest, float() as highest):
-                return lowest, highest
+            case (float() as shortest, float() as longest):
+                return shortest, longest
             case _:
                 first, _, second = str(value).partition("-")
-        try:
-            lowest, highest = float(first), float(second or first)
-        except ValueError:
+        lowest, highest = finite(first), finite(second or first)
+        if lowest is None or highest is None:
             self.fail(f"{value!r} is no range of seconds such as 0.01-0.4", param, ctx)
         if not 0 <= lowest <= highest <= 60:  # noqa: PLR2004 - as long as a tool may take
             self.fail(f"{value!r}: from the shorter to the longer one, and at most 60 seconds", param, ctx)
@@ -68,7 +56,7 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     "--rate",
     default=DEFAULT_RATE,
     show_default=True,
-    type=_Number(0.01, 1000),
+    type=Number(0.01, 1000),
     metavar="R",
     help="Turns per second on average; they arrive at random distances.",
 )
@@ -78,8 +66,8 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     metavar="NAME[:WEIGHT],…",
     help=f"The kinds of turns (default: a believable mix): {', '.join(Kind)}.",
 )
-@click.option("--turns", type=click.IntRange(1, 10_000_000), metavar="N", help="End after N turns (default: never).")
-@click.option("--ceiling", type=_Number(0, 10), metavar="SECONDS", help="The ceiling of tiered (default: yours).")
+@click.option("--turns", type=Whole(1, 10_000_000), metavar="N", help="End after N turns (default: never).")
+@click.option("--ceiling", type=Number(0, 10), metavar="SECONDS", help="The ceiling of tiered (default: yours).")
 @click.option(
     "--selector-delay",
     default=_SPREAD.selector,
@@ -91,7 +79,7 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     "--unmatched",
     default=_SPREAD.unmatched,
     show_default=True,
-    type=_Number(0, 1),
+    type=Number(0, 1),
     metavar="SHARE",
     help="The share of ordinary turns whose words match no note.",
 )
@@ -99,7 +87,7 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     "--with-tool",
     default=_SPREAD.tools,
     show_default=True,
-    type=_Number(0, 1),
+    type=Number(0, 1),
     metavar="SHARE",
     help="The share of ordinary turns that call a tool.",
 )
@@ -107,11 +95,11 @@ class _Seconds(click.ParamType[tuple[float, float]]):
     "--at-once",
     default=DEFAULT_AT_ONCE,
     show_default=True,
-    type=click.IntRange(1, 10_000),
+    type=Whole(1, 10_000),
     metavar="N",
     help="The most sessions at a time; turns that find no room come later.",
 )
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Play the same turns again (default: a new seed).")
+@click.option("--seed", type=Whole(0), metavar="N", help="Play the same turns again (default: a new seed).")
 @click.option(
     "--journal",
     type=click.Path(file_okay=False, path_type=Path),

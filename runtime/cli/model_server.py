@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 import click
 
+from recallscope.runtime.cli.number import Whole
 from recallscope.runtime.testing.model_server import ModelServer, serve_forever
 from recallscope.runtime.testing.script_parser import load_script
 
@@ -26,7 +27,7 @@ FAILED = 1
     "--port",
     default=0,
     show_default=True,
-    type=click.IntRange(0, 65_535),
+    type=Whole(0, 65_535),
     metavar="N",
     help="The port that it listens on at 127.0.0.1; 0 takes a free one.",
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from recallscope.runtime import __version__
+from recallscope.runtime.cli.number import Whole
 from recallscope.runtime.cli.prometheus import DEFAULT_JOB, read_traffic, without_login
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.cli.since import SINCE, Since
@@ -61,7 +62,7 @@ STDOUT = "-"
 @click.option("--job", metavar="NAME", help=f"The job in Prometheus (default: {DEFAULT_JOB}).")
 @click.option(
     "--top",
-    type=click.IntRange(0, MOST_TOP),
+    type=Whole(0, MOST_TOP),
     default=DEFAULT_TOP,
     help=f"How many slow turns (default: {DEFAULT_TOP}).",
 )

@@ -6,6 +6,7 @@ import time
 import click
 
 from recallscope.runtime.cli.console import show
+from recallscope.runtime.cli.number import Whole
 from recallscope.runtime.cli.since import SINCE, Since
 from recallscope.runtime.cli.turn_source import source_of, source_options
 from recallscope.runtime.errors import LabError
@@ -22,7 +23,7 @@ NOTHING = 1
 
 @click.command("slow")
 @click.option("--since", type=SINCE, default=DEFAULT_SINCE, metavar="TIME", help="How far back: 30m, 1h (default), 7d.")
-@click.option("--top", type=click.IntRange(1, 1000), default=DEFAULT_TOP, metavar="N", help="How many (default: 20).")
+@click.option("--top", type=Whole(1, 1000), default=DEFAULT_TOP, metavar="N", help="How many (default: 20).")
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.pass_context

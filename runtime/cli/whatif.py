@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 from rich.console import Console
 
+from recallscope.runtime.cli.number import finite
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.cli.since import SINCE, Since
 from recallscope.runtime.config import Settings
@@ -47,9 +48,8 @@ class _Times(click.ParamType[tuple[float, ...]]):
 
     def _seconds(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
         unit = next((unit for unit in _UNITS if text.endswith(unit)), "")
-        try:
-            number = float(text.removesuffix(unit))
-        except ValueError:
+        number = finite(text.removesuffix(unit))
+        if number is None:
             self.fail(f"{text!r} is no time such as 25, 25ms or 0.2s", param, ctx)
         seconds = number * _UNITS[unit or "ms"]
         if not 0 <= seconds <= LONGEST_SECONDS:
@@ -68,9 +68,8 @@ class _Factors(click.ParamType[tuple[float, ...]]):
         """Return the factors, each once."""
         factors: list[float] = []
         for part in str(value).split(","):
-            try:
-                factor = float(part)
-            except ValueError:
+            factor = finite(part)
+            if factor is None:
                 self.fail(f"{part.strip()!r} is no factor such as 0.5", param, ctx)
             if not 0 < factor <= 1000:  # noqa: PLR2004 - beyond that no selector is meant
                 self.fail(f"{part.strip()!r}: it must be above 0 and at most 1000", param, ctx)

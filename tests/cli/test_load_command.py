@@ -19,6 +19,10 @@ from recallscope.runtime.cli.main import main
         (("--rate", "0"), "0.01<=x<=1000"),
         (("--rate", "nan"), "'nan' is no number"),
         (("--unmatched", "nan"), "'nan' is no number"),
+        (("--rate", "inf"), "'inf' is no number"),
+        (("--selector-delay", "nan-0.4"), "no range of seconds such as 0.01-0.4"),
+        (("--turns", "nan"), "'nan' is no whole number"),
+        (("--turns", "2.5"), "'2.5' is no whole number"),
         (("more",), "unexpected extra argument"),
     ],
 )

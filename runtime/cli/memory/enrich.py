@@ -15,6 +15,7 @@ import click
 
 from recallscope.runtime.cli.compose import open_models
 from recallscope.runtime.cli.memory.place import Place, json_option, place_options
+from recallscope.runtime.cli.number import Whole
 from recallscope.runtime.cli.observed import observers_of, telemetry_settings
 from recallscope.runtime.cli.output import complain, for_stdout, one_line
 from recallscope.runtime.errors import NoteError
@@ -38,10 +39,10 @@ _NO_ANSWER = frozenset({Fate.FAILED, Fate.UNASKED})
 @click.command("enrich")
 @place_options
 @click.option("--all", "everything", is_flag=True, help="Ask about every note; phrasings that it has are replaced.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Ask about N notes at most, the newest first.")
+@click.option("--limit", type=Whole(min=1), metavar="N", help="Ask about N notes at most, the newest first.")
 @click.option(
     "--at-once",
-    type=click.IntRange(1, 64),
+    type=Whole(1, 64),
     default=AT_ONCE,
     show_default=True,
     metavar="N",
