@@ -3,7 +3,7 @@
 import json
 import random
 import signal
-import time
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +11,13 @@ import anyio
 import click
 
 from recallscope.runtime.cli.compose import policy_split
+from recallscope.runtime.cli.load_told import Told
 from recallscope.runtime.cli.number import Number, Whole, finite
 from recallscope.runtime.cli.observed import observers_of, telemetry_settings
-from recallscope.runtime.cli.output import complain
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.cli.signals import INTERRUPTED, on_signal
 from recallscope.runtime.config import Flag, Settings
-from recallscope.runtime.lab.load import LoadPlan, LoadProgress, LoadResult, Otherwise, play_load
+from recallscope.runtime.lab.load import LoadPlan, LoadResult, play_load
 from recallscope.runtime.lab.traffic import BELIEVABLE, Kind, Mix, Ordinary
 from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
 
@@ -26,8 +26,6 @@ __all__ = ["load"]
 FRONT_END = "load"
 DEFAULT_RATE = 2.0
 DEFAULT_AT_ONCE = 100
-TOLD_AT_ONCE = 10
-PROGRESS_SECONDS = 10.0
 _SPREAD = Ordinary()
 
 
@@ -136,6 +134,8 @@ def load(
         "telemetry.journal_dir": Flag("--journal", None if journal is None else str(journal.absolute())),
     }
     settings = settings_in_force(context, flags)
+    if journal is not None:
+        _check_writable(journal)
     plan = LoadPlan(
         rate=rate,
         split=policy_split(settings),
@@ -152,13 +152,30 @@ def load(
     return INTERRUPTED if signal.SIGINT in received else 0
 
 
+def _check_writable(folder: Path) -> None:
+    """Refuse a folder that takes no journal before anything is played; one that is not there is made.
+
+    Raises:
+        click.BadParameter: it cannot be made, or nothing can be written into it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise click.BadParameter(
+            f"no journal can be written into {folder} ({error.strerror or error}); name a folder of yours",
+            param_hint="'--journal'",
+        ) from error
+
+
 def _telemetry(settings: Settings, *, journal: bool) -> TelemetrySettings:
     """Return the settings of telemetry; the journal is written where it was asked for, whatever the settings say."""
     return replace(telemetry_settings(settings, FRONT_END, serves_metrics=True, journal=False), journal=journal)
 
 
 async def _play(plan: LoadPlan, settings: TelemetrySettings) -> tuple[LoadResult, list[signal.Signals]]:
-    told = _Told(plan)
+    told = Told(plan)
     with open_telemetry(settings) as telemetry:
         observers = observers_of(telemetry, FRONT_END)
         told.begin(telemetry.metrics_url)
@@ -169,40 +186,3 @@ async def _play(plan: LoadPlan, settings: TelemetrySettings) -> tuple[LoadResult
             )
     told.end(result)
     return result, received
-
-
-class _Told:
-    """What is said on stderr: where the metrics are, how it goes, which turns ended otherwise, and the sum."""
-
-    def __init__(self, plan: LoadPlan) -> None:
-        self._plan = plan
-        self._next = time.monotonic() + PROGRESS_SECONDS
-        self._otherwise = 0
-
-    def begin(self, url: str | None) -> None:
-        split = ",".join(f"{arm.policy}:{arm.weight}" for arm in self._plan.split.arms)
-        where = "without /metrics" if url is None else f"metrics at {url}"
-        complain(f"playing {self._plan.rate:g} turns/s under {split}, seed {self._plan.seed}, {where}")
-
-    def progress(self, progress: LoadProgress) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + PROGRESS_SECONDS
-            complain(f"{progress.ended} turns ended, {progress.active} under way{_faults(progress)}")
-
-    def otherwise(self, other: Otherwise) -> None:
-        self._otherwise += 1
-        if self._otherwise <= TOLD_AT_ONCE:
-            complain(str(other))
-        elif self._otherwise == TOLD_AT_ONCE + 1:
-            complain("more turns ended otherwise; from here on they are only counted")
-
-    def end(self, result: LoadResult) -> None:
-        rate = result.turns / result.seconds if result.seconds > 0 else 0.0
-        cut = f", {result.cut} of them cancelled at the end" if result.cut else ""
-        complain(f"played {result.turns} turns in {result.seconds:.0f} s ({rate:.1f}/s){cut}{_faults(result)}")
-
-
-def _faults(counts: LoadProgress | LoadResult) -> str:
-    otherwise = f", {counts.otherwise} otherwise than scripted" if counts.otherwise else ""
-    return otherwise + (f", {counts.late} late (no room: --at-once)" if counts.late else "")

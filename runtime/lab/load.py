@@ -42,6 +42,9 @@ GRACE_SECONDS = 2.0
 ATTEMPTS = Attempts(number=2, total=30.0, first_backoff=0.2)
 """A refusal that the script repeats is tried twice, so that backing off is seen and does not take long."""
 
+BEHIND_SECONDS = 0.1
+"""A turn that begins later than this after its moment did not come when it should: the machine is behind the rate."""
+
 TOLD = 20
 """Of the turns that ended otherwise so many are kept with their sentences; all are counted."""
 
@@ -67,12 +70,14 @@ class LoadPlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How it goes, in conversations: ended, under way, ended otherwise than their script says, late."""
+    """How it goes, in conversations: ended, under way, ended otherwise than their script says, late, behind."""
 
     ended: int
     active: int
     otherwise: int
     late: int
+    behind: int = 0
+    most_behind: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,8 @@ class LoadResult:
     A conversation has one turn, a superseded one has two. `scenarios`: the rows of the comparison that the turns fell
     into, which turns without a recall have not. `seconds`: how long it took. `otherwise`: how many ended otherwise than
     their script says; `told`: the first of them. `cut`: how many were cancelled because the play was stopped. `late`:
-    how many found no room when they came.
+    how many found no room when they came. `behind`: how many began more than `BEHIND_SECONDS` after their moment though
+    there was room, because the machine does not keep the rate; `most_behind`: the latest of all, in seconds.
     """
 
     seed: int
@@ -110,6 +116,8 @@ class LoadResult:
     told: tuple[Otherwise, ...]
     cut: int
     late: int
+    behind: int = 0
+    most_behind: float = 0.0
 
     @property
     def turns(self) -> int:
@@ -130,6 +138,8 @@ class LoadResult:
             "otherwise": self.otherwise,
             "cut": self.cut,
             "late": self.late,
+            "behind": self.behind,
+            "most_behind_seconds": round(self.most_behind, 3),
         }
 
 
@@ -147,10 +157,14 @@ class _Tally:
     told: list[Otherwise] = field(default_factory=list[Otherwise])
     cut: int = 0
     late: int = 0
+    behind: int = 0
+    most_behind: float = 0.0
     active: int = 0
 
-    def began(self) -> None:
+    def began(self, after: float) -> None:
         self.active += 1
+        self.behind += after > BEHIND_SECONDS
+        self.most_behind = max(self.most_behind, after)
         self._tell()
 
     def ended(self, turn: ScriptedTurn, policy: PolicyName, results: Sequence[TurnResult]) -> None:
@@ -171,7 +185,8 @@ class _Tally:
         self._tell()
 
     def _tell(self) -> None:
-        self.on_progress(LoadProgress(sum(self.kinds.values()), self.active, self.otherwise, self.late))
+        ended = sum(self.kinds.values())
+        self.on_progress(LoadProgress(ended, self.active, self.otherwise, self.late, self.behind, self.most_behind))
 
 
 async def play_load(
@@ -216,6 +231,8 @@ async def play_load(
         told=tuple(tally.told),
         cut=tally.cut,
         late=tally.late,
+        behind=tally.behind,
+        most_behind=tally.most_behind,
     )
 
 
@@ -253,15 +270,15 @@ class _Play:
                 arrives_at = anyio.current_time()
             else:
                 self._room.acquire_nowait()
-            turns.start_soon(self._turn, self._deck.deal())
+            turns.start_soon(self._turn, self._deck.deal(), arrives_at)
             arrives_at += self._distances.expovariate(self._plan.rate)
 
-    async def _turn(self, turn: ScriptedTurn) -> None:
-        """Play one turn in a fresh session."""
+    async def _turn(self, turn: ScriptedTurn, due: float) -> None:
+        """Play one turn, whose moment was `due`, in a fresh session."""
         reminders = (preparation(turn.preparation),) if turn.preparation else ()
         session = replace(self._agent, reminders=reminders).open_session()
         self._sessions.add(session)
-        self._tally.began()
+        self._tally.began(anyio.current_time() - due)
         try:
             results = await converse(session, turn.prompt, second=turn.second, cancel_after=turn.cancel_after)
         finally:

@@ -32,7 +32,7 @@ async def test_it_plays_its_turns_and_says_what_it_played(place: "Place", tmp_pa
     files = list((tmp_path / "journal").glob("journal-*.jsonl"))
     assert (done.code, data["turns"], data["otherwise"]) == (0, 4, 0), done.err
     assert (data["kinds"], data["policies"]) == ({"nothing_found": 2, "exact_title": 2}, {"prefetch": 4})
-    assert lines[0].startswith("playing 50 turns/s under prefetch:1, seed 1, metrics at http://127.0.0.1:")
+    assert lines[0].startswith("playing 50 turns/s under prefetch, seed 1, metrics at http://127.0.0.1:")
     assert lines[-1].startswith("played 4 turns in ")
     assert (len(files), place.journal()) == (1, [])
 

@@ -1,5 +1,6 @@
 """Played traffic: every kind ends as its script says, falls into its row, and can be stopped in an orderly way."""
 
+import time
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +55,8 @@ async def test_every_kind_ends_as_scripted_and_falls_into_its_row(telemetry: Tel
 
     assert result.told == ()
     assert (result.kinds, result.policies) == (dict.fromkeys(QUICK, 1), {PolicyName.TIERED: len(QUICK)})
-    assert ended[-1] == LoadProgress(ended=len(QUICK), active=0, otherwise=0, late=0)
+    last = ended[-1]
+    assert (last.ended, last.active, last.otherwise, last.late) == (len(QUICK), 0, 0, 0)
     assert result.outcomes == {
         TurnOutcome.END_TURN: len(QUICK) - 3,
         TurnOutcome.FAILED: 2,
@@ -118,6 +120,23 @@ async def test_a_turn_that_finds_no_room_comes_later(telemetry: Telemetry) -> No
     assert (result.turns, result.late, turns) == (3, 2, [TurnStarted, TurnFinished] * 3)
 
 
+@pytest.mark.anyio
+async def test_turns_that_the_machine_begins_late_are_counted(telemetry: Telemetry) -> None:
+    """The loop stands still for 0.3 s after the first turn has begun: those of that time are counted, and how late."""
+
+    def hold_up(progress: LoadProgress) -> None:
+        if (progress.active, progress.ended) == (1, 0):
+            time.sleep(0.3)  # as a machine that is too slow holds it up
+
+    plan = _plan("exact_title", turns=5, rate=1000.0)
+
+    result = await play_load(plan, telemetry, Observers(telemetry.observers), on_progress=hold_up)
+
+    assert (result.turns, result.late) == (5, 0)
+    assert result.behind >= 4
+    assert result.most_behind > 0.2
+
+
 def test_the_result_as_data_names_what_was_played() -> None:
     """Counts by name, in the order of the vocabularies; nothing that did not occur."""
     result = LoadResult(
@@ -131,6 +150,8 @@ def test_the_result_as_data_names_what_was_played() -> None:
         told=(),
         cut=0,
         late=1,
+        behind=2,
+        most_behind=0.4567,
     )
 
     assert result.as_data() == {
@@ -145,4 +166,6 @@ def test_the_result_as_data_names_what_was_played() -> None:
         "otherwise": 0,
         "cut": 0,
         "late": 1,
+        "behind": 2,
+        "most_behind_seconds": 0.457,
     }
