@@ -21,7 +21,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat, QueryEdito
 from grafana_foundation_sdk.models.tempo import SearchTableType
 
 from recallscope.dashboards import config
-from recallscope.dashboards.panels import Bars, Curve, Heat, Link, Matrix, Number, Panel, Rows, Traces
+from recallscope.dashboards.panels import Bars, Curve, Heat, Link, Matrix, Number, Panel, Rows, Target, Traces
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import collector, selector, turns
 
@@ -152,7 +152,8 @@ def _placed(board: Board) -> Iterator[models.Panel | models.RowPanel]:
 def _dressed(panel: Panel, number: int, place: models.GridPos) -> models.Panel:
     """Give a panel what its kind does not know."""
     made = panel.drawn()
-    made.id_val, made.title, made.description, made.grid_pos = number, panel.title, panel.description, place
+    made.id_val, made.title, made.description, made.grid_pos = number, panel.title, _described(panel), place
+    made.interval = config.LEAST_STEP if any(map(_per_step, panel.targets)) else None
     made.datasource = (
         _source(TEMPO, config.TRACES) if isinstance(panel, Traces) else _source(PROMETHEUS, config.DATASOURCE)
     )
@@ -169,6 +170,16 @@ def _dressed(panel: Panel, number: int, place: models.GridPos) -> models.Panel:
     defaults.color = models.FieldColor(mode=_coloring(panel))
     defaults.links = [_link(link) for link in panel.row_links] or None
     return made
+
+
+def _described(panel: Panel) -> str:
+    """Return the panel's description; one with exemplars says where they lead."""
+    sampled = any(target.exemplar for target in panel.targets)
+    return f"{panel.description} {config.SAMPLED}" if sampled else panel.description
+
+
+def _per_step(target: Target) -> bool:
+    return selector.EACH in target.expr
 
 
 def _coloring(panel: Panel) -> models.FieldColorModeId:
@@ -189,6 +200,8 @@ def _queries(panel: Panel) -> Iterator[prometheus_models.Dataquery]:
             query.instant()
         else:
             query.range().exemplar(target.exemplar)
+        if _per_step(target):
+            query.interval(config.LEAST_STEP)
         yield query.build()
 
 

@@ -9,10 +9,13 @@ __all__ = [
     "DATASOURCE",
     "DELIVERY",
     "HOLD",
+    "LEAST_STEP",
     "LOOP_LAG_SECONDS",
     "REFRESH",
     "RUNBOOKS",
     "RUNBOOKS_VARIABLE",
+    "SAMPLED",
+    "SCRAPE",
     "SLOW_TURN_SECONDS",
     "SLOW_TURN_SHARE",
     "TAG",
@@ -35,6 +38,18 @@ RUNBOOKS_VARIABLE: Final = "runbooks"
 
 RUNBOOKS: Final = "https://github.com/recallscope/recallscope/blob/main/dashboards/runbooks.md"
 """Where runbooks.md can be read; the variable and, in rules, `runbook_url` begin with it."""
+
+SCRAPE: Final = "15s"
+"""How often processes are scraped, and how often they push."""
+
+LEAST_STEP: Final = "1m"
+"""The shortest step of a panel that counts per step: four scrapes, since fewer than two show no increase."""
+
+SAMPLED: Final = (
+    "Dots of ordinary turns mostly lead to traces that the tail sampler did not keep; those of slow, failed and missed "
+    "turns are kept."
+)
+"""What every panel with exemplars says: a process does not know which traces a collector keeps."""
 
 REFRESH: Final = "30s"
 TIME_FROM: Final = "now-1h"

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from recallscope.dashboards import config
 from recallscope.telemetry.queries import turns
+from recallscope.telemetry.queries.selector import pushed
 
 __all__ = ["data_sources"]
 
@@ -19,7 +21,7 @@ datasources:
     isDefault: true
     jsonData:
       httpMethod: POST             # expressions are longer than some servers take in an address
-      timeInterval: 15s            # the scrape and push interval; rates are taken over four of them
+      timeInterval: {scrape}            # the scrape and push interval; rates are taken over four of them
       exemplarTraceIdDestinations: # a dot on a latency panel leads to its trace
         - name: trace_id
           datasourceUid: recallscope-{store}
@@ -65,13 +67,13 @@ def data_sources() -> Iterator[tuple[str, str]]:
     """Yield the two files, of which a Grafana gets one."""
     texts = {"tempo": _TEMPO, "jaeger": _JAEGER}
     for store, text in texts.items():
-        made = text.format(prometheus=_PROMETHEUS.format(store=store), queries=_from_a_span())
+        made = text.format(prometheus=_PROMETHEUS.format(store=store, scrape=config.SCRAPE), queries=_from_a_span())
         yield f"provisioning/{store}/datasources.yaml", made
 
 
 def _from_a_span() -> str:
     """List what is asked about a span's process; `$__tags` are its matchers, and a `$` is doubled for Grafana."""
-    tags, window = "$__tags", "$__rate_interval"
+    tags, window = f"{pushed()}, $__tags", "$__rate_interval"
     asked = {
         "Turn duration p95": turns.duration_quantile(0.95, tags, window),
         "Event loop lag p99": turns.loop_lag_quantile(0.99, tags, window),

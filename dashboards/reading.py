@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from recallscope.telemetry.queries.selector import STEP, WHOLE
+from recallscope.telemetry.queries.selector import EACH, STEP, WHOLE
 
 __all__ = ["Dashboard", "PanelRead", "Query", "everything", "filled", "read_all"]
 
@@ -62,7 +62,7 @@ def read_all(folder: Path = FOLDER) -> tuple[Dashboard, ...]:
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Put `values` for variables into a query; `$__rate_interval` and `$__range` are variables, too.
+    """Put `values` for variables into a query; `$__rate_interval`, `$__interval` and `$__range` are variables, too.
 
     Raises:
         KeyError: the query names a variable that has no value.
@@ -77,6 +77,7 @@ def everything(job: str, *, step: str, window: str, collector: str = "otelcol") 
         "job": job,
         "collector": collector,
         STEP.removeprefix("$"): step,
+        EACH.removeprefix("$"): step,
         WHOLE.removeprefix("$"): window,
         **several,
     }

@@ -135,7 +135,8 @@ MODEL_AND_TOOLS: Final = Board(
             (
                 Lines(
                     title="Ten slowest tools, p95",
-                    description="95 % of a tool's calls were quicker. A dot leads to the trace of such a call.",
+                    description="95 % of a tool's calls were quicker. The ten are those of the whole time range. A dot "
+                    "leads to the trace of such a call.",
                     unit="s",
                     wide=8,
                     targets=(Target(model.tool_quantile(0.95, _PROCESS, STEP), "{{gen_ai_tool_name}}", exemplar=True),),
@@ -143,7 +144,8 @@ MODEL_AND_TOOLS: Final = Board(
                 ),
                 Stacked(
                     title="Ten busiest tools",
-                    description="Tool calls a minute. Tools that the model invented are _other.",
+                    description="Tool calls a minute of the ten that were called most in the whole time range. Tools "
+                    "that the model invented are _other.",
                     unit="suffix:/min",
                     wide=8,
                     targets=(Target(model.tool_calls(_PROCESS, STEP), "{{gen_ai_tool_name}}"),),

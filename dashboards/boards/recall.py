@@ -3,10 +3,10 @@
 from typing import Final
 
 from recallscope.dashboards import config
+from recallscope.dashboards.alerting.config import COMMITTED
 from recallscope.dashboards.board import Board, Row
 from recallscope.dashboards.panels import (
     GREEN,
-    ORANGE,
     RED,
     Bars,
     Lines,
@@ -93,7 +93,7 @@ RECALL: Final = Board(
                     "recalled as they are now; younger ones may be missing.",
                     unit="s",
                     targets=(Target(recall.catalog_age(_PROCESS), "{{scope}}", instant=True),),
-                    thresholds=(Threshold(900, ORANGE), Threshold(3600, RED)),
+                    thresholds=(Threshold(COMMITTED.catalog_age, RED),),
                     decimals=0,
                     links=(runbook_of("RecallscopeCatalogStale"),),
                 ),

@@ -3,11 +3,12 @@
 from typing import Final
 
 from recallscope.dashboards import config
+from recallscope.dashboards.alerting.config import COMMITTED
 from recallscope.dashboards.board import Board, Row
 from recallscope.dashboards.panels import ORANGE, RED, Bars, Lines, Link, Stacked, Target, Threshold, Traces, runbook_of
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import model, traces, turns
-from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
+from recallscope.telemetry.queries.selector import EACH, STEP, WHOLE, variables
 
 __all__ = ["SLOW_TURN"]
 
@@ -29,10 +30,11 @@ SLOW_TURN: Final = Board(
                 Stacked(
                     title="Where the time goes",
                     wide=10,
-                    description="The share of each phase in the time of all turns that ended in a step. recall_wait is "
-                    "what memory held back; other is what no phase claims, so it should be thin.",
+                    description="The share of each phase in the time of the turns that ended in each step; a turn "
+                    "counts in one. recall_wait is what memory held back; other is what no phase claims: it should be "
+                    "thin.",
                     unit="percentunit",
-                    targets=(Target(turns.phase_share(_PHASES, STEP), "{{phase}}"),),
+                    targets=(Target(turns.phase_share(_PHASES, EACH), "{{phase}}"),),
                     most=1,
                 ),
                 Bars(
@@ -73,17 +75,18 @@ SLOW_TURN: Final = Board(
             (
                 Lines(
                     title="Oldest running turn",
-                    description="Age of the oldest turn under way. A line that rises without end is a turn that hangs.",
+                    description="Age of the oldest turn under way. A line that rises without end is a turn that hangs. "
+                    "The lines are 10.24 s and the age at which an alert fires.",
                     unit="s",
                     wide=8,
                     targets=(Target(turns.oldest_age(_PROCESS), "age"),),
-                    thresholds=(Threshold(config.SLOW_TURN_SECONDS, RED),),
+                    thresholds=(Threshold(config.SLOW_TURN_SECONDS, ORANGE), Threshold(COMMITTED.turn_age, RED)),
                     links=(runbook_of("RecallscopeTurnStuck"),),
                 ),
                 Lines(
                     title="Event loop lag",
-                    description="The longest that ready work was held up in each 100 ms, by the event loop. Above 5 ms "
-                    "waits of 100 ms begin to overrun; above 25 ms figures of waits mean little: the process is too "
+                    description="The longest that ready work was held up in each 100 ms, by the event loop. Above 25 "
+                    "ms figures of waits mean little; above 100 ms for minutes an alert fires: the process is too "
                     "busy, or something blocks it.",
                     unit="s",
                     wide=8,
@@ -92,7 +95,7 @@ SLOW_TURN: Final = Board(
                         Target(turns.loop_lag_quantile(0.5, _PROCESS, STEP), "p50"),
                         Target(turns.loop_lag_quantile(0.99, _PROCESS, STEP), "p99"),
                     ),
-                    thresholds=(Threshold(0.005, ORANGE), Threshold(config.LOOP_LAG_SECONDS, RED)),
+                    thresholds=(Threshold(config.LOOP_LAG_SECONDS, ORANGE), Threshold(COMMITTED.loop_lag, RED)),
                     links=(runbook_of("RecallscopeLoopLag"),),
                 ),
                 Lines(
@@ -112,7 +115,8 @@ SLOW_TURN: Final = Board(
                 ),
                 Lines(
                     title="Ten slowest tools, p95",
-                    description="95 % of a tool's calls were quicker. Tools that the model invented are _other.",
+                    description="95 % of a tool's calls were quicker. The ten are those of the whole time range. Tools "
+                    "that the model invented are _other.",
                     unit="s",
                     targets=(Target(model.tool_quantile(0.95, _PROCESS, STEP), "{{gen_ai_tool_name}}", exemplar=True),),
                     links=(_MODEL,),

@@ -3,6 +3,7 @@
 from typing import Final
 
 from recallscope.dashboards import config
+from recallscope.dashboards.alerting.config import COMMITTED
 from recallscope.dashboards.board import Board, Row
 from recallscope.dashboards.panels import (
     GREEN,
@@ -19,7 +20,7 @@ from recallscope.dashboards.panels import (
 )
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import service_levels, turns
-from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
+from recallscope.telemetry.queries.selector import EACH, STEP, WHOLE, variables
 
 __all__ = ["TURNS"]
 
@@ -28,6 +29,9 @@ _TURN: Final = variables(names.AGENT, names.POLICY)
 _WHERE: Final = Link("Where the time goes", config.board_url("slow-turn"))
 _SLOW: Final = Threshold(config.SLOW_TURN_SECONDS, RED)
 _ALLOWED: Final = Threshold(config.SLOW_TURN_SHARE, RED)
+_FAST, _MEDIUM, *_, _SPENT = COMMITTED.slow_turns.burns
+"""The two burns that page, and the one at which the budget lasts exactly as long as it must."""
+
 
 TURNS: Final = Board(
     name="turns",
@@ -87,7 +91,7 @@ TURNS: Final = Board(
                     "no duration before it ends: this is where one that hangs shows first.",
                     unit="s",
                     targets=(Target(turns.oldest_age(_PROCESS), "age", instant=True),),
-                    thresholds=(Threshold(config.SLOW_TURN_SECONDS, ORANGE), Threshold(60, RED)),
+                    thresholds=(Threshold(config.SLOW_TURN_SECONDS, ORANGE), Threshold(COMMITTED.turn_age, RED)),
                     links=(
                         runbook_of("RecallscopeTurnStuck"),
                         _WHERE,
@@ -131,10 +135,11 @@ TURNS: Final = Board(
                 ),
                 Heat(
                     title="Turn duration, all turns",
-                    description="Each column is a moment, each row a bucket of durations, darker where more turns "
-                    "fell. Two dark bands are two kinds of turns, which a percentile would mix.",
+                    description="Each column is a step, each row a bucket of durations, darker where more turns fell "
+                    "in that step: a turn counts once. Two dark bands are two kinds of turns, which a percentile would "
+                    "mix.",
                     unit="s",
-                    targets=(Target(turns.duration_buckets(_TURN, STEP), "{{le}}", exemplar=True),),
+                    targets=(Target(turns.duration_buckets(_TURN, EACH), "{{le}}", exemplar=True),),
                 ),
                 Lines(
                     title="Time to first token",
@@ -175,30 +180,38 @@ TURNS: Final = Board(
                 ),
                 Lines(
                     title="Share of slow turns",
-                    description="Turns above 10.24 s in each step, by policy; the dashed line is the 5 % that are "
-                    "allowed. With few turns one slow one is a large share.",
+                    description="Turns above 10.24 s in each step, which counts a turn once, by policy; the dashed "
+                    "line is the 5 % that are allowed. With few turns one slow one is a large share.",
                     unit="percentunit",
-                    targets=(Target(service_levels.slow_turns(_TURN, STEP), "{{policy}}"),),
+                    targets=(Target(service_levels.slow_turns(_TURN, EACH), "{{policy}}"),),
                     thresholds=(_ALLOWED,),
                     links=(_WHERE,),
                 ),
                 Lines(
                     title="Burn rate of the error budget",
-                    description="How many times faster than allowed slow turns come, over an hour and over six. At 1 "
-                    "the budget lasts exactly as long as it must; at 6 for hours, somebody should look.",
+                    description="How many times faster than allowed slow turns come. At "
+                    f"{_SPENT.factor:g} the budget lasts exactly as long as it must; somebody is called above "
+                    f"{_FAST.factor:g} over {_FAST.long}, or above {_MEDIUM.factor:g} over {_MEDIUM.long}.",
                     unit="suffix:times",
-                    targets=(
-                        Target(turns.slow_turns_burn(config.SLOW_TURN_SHARE, _TURN, "1h"), "{{policy}}, 1 h"),
-                        Target(turns.slow_turns_burn(config.SLOW_TURN_SHARE, _TURN, "6h"), "{{policy}}, 6 h"),
+                    targets=tuple(
+                        Target(
+                            turns.slow_turns_burn(config.SLOW_TURN_SHARE, _TURN, burn.long),
+                            f"{{{{policy}}}}, {burn.long}",
+                        )
+                        for burn in (_FAST, _MEDIUM)
                     ),
-                    thresholds=(Threshold(1, ORANGE), Threshold(6, RED)),
+                    thresholds=(
+                        Threshold(_SPENT.factor, ORANGE),
+                        Threshold(_MEDIUM.factor, RED),
+                        Threshold(_FAST.factor, RED),
+                    ),
                     links=(runbook_of("RecallscopeSlowTurns"),),
                 ),
                 Lines(
                     title="Follow-up work that could not be scheduled",
-                    description="Turns after which extraction or consolidation could not be queued, in each step. The "
-                    "turn itself was answered. It should be 0.",
-                    targets=(Target(turns.post_turn_failures(_PROCESS, STEP), "failures"),),
+                    description="Turns after which extraction or consolidation could not be queued, in each step, "
+                    "each counted once. The turn itself was answered. It should be 0.",
+                    targets=(Target(turns.post_turn_failures(_PROCESS, EACH), "failures"),),
                     thresholds=(Threshold(1, RED),),
                 ),
             ),

@@ -3,7 +3,8 @@
 from recallscope.runtime.events import Status
 from recallscope.telemetry import names
 from recallscope.telemetry.metric import prometheus_label
-from recallscope.telemetry.queries.shape import increase, quantile, rate, series
+from recallscope.telemetry.queries.selector import WHOLE
+from recallscope.telemetry.queries.shape import by_labels, increase, quantile, rate, series
 
 __all__ = [
     "cache_share",
@@ -67,14 +68,17 @@ def cache_share(selector: str, window: str) -> str:
 
 
 def tool_quantile(share: float, selector: str, window: str) -> str:
-    """Give a quantile of the duration of the ten slowest tools, in seconds."""
-    return f"topk(10, {quantile(share, names.EXECUTE_TOOL_DURATION, selector, window, names.TOOL_NAME)})"
+    """Give a quantile of the duration of ten tools, the slowest over the whole time range, in seconds."""
+    shown = quantile(share, names.EXECUTE_TOOL_DURATION, selector, window, names.TOOL_NAME)
+    buckets = series(names.EXECUTE_TOOL_DURATION, selector, "_bucket")
+    over_all = f"histogram_quantile({share:g}, {_at_the_end(buckets, names.TOOL_NAME, 'le')})"
+    return _ten(shown, over_all)
 
 
 def tool_calls(selector: str, window: str) -> str:
-    """Give the tool calls a minute of the ten busiest tools."""
+    """Give the tool calls a minute of ten tools, the busiest over the whole time range."""
     counts = series(names.EXECUTE_TOOL_DURATION, selector, "_count")
-    return f"topk(10, 60 * {rate(counts, window, names.TOOL_NAME)})"
+    return _ten(f"60 * {rate(counts, window, names.TOOL_NAME)}", _at_the_end(counts, names.TOOL_NAME))
 
 
 def failed_tools(selector: str, window: str) -> str:
@@ -82,6 +86,16 @@ def failed_tools(selector: str, window: str) -> str:
     ended = f'{selector}, {prometheus_label(names.STATUS)}!="{Status.OK}"'
     counts = series(names.EXECUTE_TOOL_DURATION, ended, "_count")
     return f"60 * {rate(counts, window, names.TOOL_NAME, names.STATUS)}"
+
+
+def _ten(shown: str, rank: str) -> str:
+    """Keep the same ten tools along the time range: `topk` alone would choose anew at every step."""
+    return f"{shown} and on ({prometheus_label(names.TOOL_NAME)}) topk(10, {rank})"
+
+
+def _at_the_end(what: str, *by: str) -> str:
+    """Give the rate of a counter over the whole time range, the same at each step."""
+    return f"sum{by_labels(*by)}(rate({what}[{WHOLE}] @ end()))"
 
 
 def _count(selector: str) -> str:

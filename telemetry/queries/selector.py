@@ -3,7 +3,20 @@
 import re
 from typing import Final
 
-__all__ = ["COLLECTOR", "INSTANCE", "JOB", "STEP", "WHOLE", "collector", "is_range", "job", "label_values", "variables"]
+__all__ = [
+    "COLLECTOR",
+    "EACH",
+    "INSTANCE",
+    "JOB",
+    "STEP",
+    "WHOLE",
+    "collector",
+    "is_range",
+    "job",
+    "label_values",
+    "pushed",
+    "variables",
+]
 
 JOB: Final = "job"
 INSTANCE: Final = "instance"
@@ -13,8 +26,10 @@ COLLECTOR: Final = "collector"
 """Grafana's variable for the job of the collector's own metrics."""
 
 STEP: Final = "$__rate_interval"
+EACH: Final = "$__interval"
 WHOLE: Final = "$__range"
-"""Grafana's windows: of one step of a graph, but of four scrapes at least; and of the whole time range."""
+"""Grafana's windows. `STEP` is longer than a step, so that the windows of two steps overlap: for rates and quantiles.
+`EACH` is one step, so that each event counts in one: for counts. `WHOLE` is the whole time range."""
 
 _RANGE = re.compile(r"(?:[1-9]\d*(?:ms|[smhdwy]))+")
 
@@ -34,6 +49,11 @@ def variables(*labels: str) -> str:
     """Return the selector that Grafana's variables fill: one job, any of the instances and of each of `labels`."""
     several = [f'{label}=~"${label}"' for label in (INSTANCE, *labels)]
     return ", ".join([f'{JOB}="${JOB}"', *several])
+
+
+def pushed() -> str:
+    """Return the selector of what a collector writes: its job is `service.namespace/service.name`."""
+    return f'{JOB}=~"recallscope/.+"'
 
 
 def collector() -> str:

@@ -5,13 +5,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from recallscope.dashboards.config import DATASOURCE, TRACES
+from recallscope.dashboards.alerting.config import COMMITTED
+from recallscope.dashboards.config import DATASOURCE, LEAST_STEP, SAMPLED, SCRAPE, SLOW_TURN_SHARE, TRACES
 from recallscope.dashboards.reading import Dashboard, PanelRead, Query
+from recallscope.telemetry.names import METRICS
 
 LONG_WINDOWS = {
-    "turns": "a burn rate is asked over windows of its own: they do not depend on what a graph shows",
+    "turns / Burn rate of the error budget": {burn.long for burn in COMMITTED.slow_turns.burns[:2]},
 }
-"""Dashboards in which a query along time may use a fixed window."""
+"""Panels along time with windows of their own: those of the alert, which do not depend on what a graph shows."""
+
+SEVERAL = re.compile(r"\btopk\(\d+, ")
+"""What chooses among series: at one moment, else each step of a graph chooses others."""
 
 
 def _panels(dashboards: tuple[Dashboard, ...]) -> Iterator[PanelRead]:
@@ -109,16 +114,99 @@ def test_every_panel_has_a_title_a_description_a_unit_and_queries(dashboards: tu
 
 
 def test_queries_along_time_use_the_rate_interval(dashboards: tuple[Dashboard, ...]) -> None:
-    """target-rate-interval: a window is a step of the graph, or for a single figure the whole range."""
+    """target-rate-interval: a window is made for the step of a graph, or for a single figure the whole range."""
     wrong = [
         (panel.name, window)
         for panel, query in _queries(dashboards, "prometheus")
-        for window in re.findall(r"\[([^\]]*)\]", query.text)
-        if window != ("$__range" if query.instant else "$__rate_interval")
-        and not (panel.dashboard in LONG_WINDOWS and window in {"1h", "6h"})
+        for window in re.findall(r"\[([^\]]*)\](?! @ end\(\))", query.text)
+        if window not in ({"$__range"} if query.instant else _windows(panel))
     ]
 
     assert wrong == []
+
+
+def _windows(panel: PanelRead) -> set[str]:
+    return {"$__rate_interval", "$__interval"} | LONG_WINDOWS.get(f"{panel.dashboard} / {panel.title}", set())
+
+
+def test_what_is_counted_per_step_counts_in_one(dashboards: tuple[Dashboard, ...]) -> None:
+    """Heat maps, and panels that say `in each step`: windows as long as a step, with enough scrapes for a count."""
+    panels = [panel for panel in _panels(dashboards) if not all(query.instant for query in panel.queries)]
+    said = {panel.name for panel in panels if panel.kind == "heatmap" or "in each step" in panel.json["description"]}
+    asked = {panel.name for panel in panels if any("$__interval" in query.text for query in panel.queries)}
+
+    assert said == asked
+    assert len(said) == 4
+    for panel in panels:
+        steps = {panel.json.get("interval"), *(target.get("interval") for target in panel.json["targets"])}
+        assert steps == {LEAST_STEP if panel.name in said else None}, panel.name
+    assert _seconds(LEAST_STEP) >= 4 * _seconds(SCRAPE)
+
+
+def _seconds(window: str) -> int:
+    return int(window[:-1]) * {"s": 1, "m": 60}[window[-1]]
+
+
+def test_a_graph_of_the_first_ten_shows_ten(dashboards: tuple[Dashboard, ...]) -> None:
+    """Along time, what is first is decided once, over the whole range: chosen anew at each step it would be dozens."""
+    chosen = [
+        (panel.name, query.text)
+        for panel, query in _queries(dashboards, "prometheus")
+        if SEVERAL.search(query.text) and not query.instant
+    ]
+
+    assert len(chosen) == 3
+    for name, text in chosen:
+        shown, choice = text.split(" topk(10, ")
+        assert shown.endswith(" and on (gen_ai_tool_name)"), name
+        assert re.findall(r"\[[^\]]*\](?: @ end\(\))?", choice) == ["[$__range] @ end()"], name
+
+
+def test_agents_and_policies_are_chosen_wherever_series_have_them(dashboards: tuple[Dashboard, ...]) -> None:
+    """A series with the label `agent` or `policy` is asked for by the variable of that name."""
+    labels = {
+        f"{metric.prometheus}{suffix}": {"agent", "policy"} & set(metric.labels)
+        for metric in METRICS
+        for suffix in ("", "_bucket", "_count", "_sum")
+    }
+    missing = [
+        (f"{panel.dashboard} / {panel.title}", label)
+        for panel, query in _queries(dashboards, "prometheus")
+        for series, braces in re.findall(r"\b(\w+)\{([^}]*)\}", query.text)
+        for label in sorted(labels.get(series, set()))
+        if f'{label}=~"${label}"' not in braces
+    ]
+
+    assert missing == [("slow-turn / Seconds of a turn by phase", "policy")]  # phases have none to divide by
+
+
+def test_a_panel_has_the_threshold_of_its_alert(dashboards: tuple[Dashboard, ...]) -> None:
+    """Where a panel shows what an alert asks for, red begins, or ends, where the alert does."""
+    asked = {
+        "turns / Slow turns": SLOW_TURN_SHARE,
+        "turns / Oldest running turn": COMMITTED.turn_age,
+        "turns / Burn rate of the error budget": COMMITTED.slow_turns.burns[0].factor,
+        "slow-turn / Oldest running turn": COMMITTED.turn_age,
+        "slow-turn / Event loop lag": COMMITTED.loop_lag,
+        "recall / Delivery": COMMITTED.delivery.target,
+        "recall / Hold": COMMITTED.recall_holds.target,
+        "recall / Catalog age": COMMITTED.catalog_age,
+        "telemetry-health / Lost": COMMITTED.telemetry_lost.above,
+        "telemetry-health / Queue": COMMITTED.collector_queue,
+    }
+    shown = {
+        f"{panel.dashboard} / {panel.title}": panel.json["fieldConfig"]["defaults"]["thresholds"]["steps"][-1]["value"]
+        for panel in _panels(dashboards)
+    }
+
+    assert {name: shown[name] for name in asked} == asked
+
+
+def test_exemplars_say_that_most_traces_were_not_kept(dashboards: tuple[Dashboard, ...]) -> None:
+    """A panel with dots says where they lead, and no other does."""
+    dotted = {panel.name for panel, query in _queries(dashboards, "prometheus") if query.exemplar}
+
+    assert {panel.name for panel in _panels(dashboards) if panel.json["description"].endswith(SAMPLED)} == dotted
 
 
 def test_every_series_is_of_one_job_and_the_chosen_instances(dashboards: tuple[Dashboard, ...]) -> None:
@@ -134,8 +222,9 @@ def test_every_series_is_of_one_job_and_the_chosen_instances(dashboards: tuple[D
 
 
 def test_counters_are_asked_for_their_increase(dashboards: tuple[Dashboard, ...]) -> None:
-    """target-counter-agg: a counter stands in a rate or an increase, never alone."""
-    counter = re.compile(r"(?<!rate\()(?<!increase\()\b\w+(?:_total|_bucket|_count|_sum)\{")
+    """target-counter-agg: a counter stands in a rate, an increase, or a difference of two moments, never alone."""
+    within = "".join(rf"(?<!{function}\()" for function in ("rate", "increase", "last_over_time", "resets"))
+    counter = re.compile(within + r"\b\w+(?:_total|_bucket|_count|_sum)\{[^}]*\}(?! offset )")
 
     assert [panel.name for panel, query in _queries(dashboards, "prometheus") if counter.search(query.text)] == []
 

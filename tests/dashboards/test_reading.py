@@ -11,6 +11,7 @@ from recallscope.dashboards.reading import Dashboard, everything, filled
         ('x{job="$job"}[$__rate_interval]', 'x{job="agents"}[20s]'),
         ('x{job="${job}", a=~"${agent:regex}"}', 'x{job="agents", a=~".*"}'),
         ("increase(x[$__range])", "increase(x[10m])"),
+        ("increase(x[$__interval])", "increase(x[20s])"),
         ("topk(10, x)", "topk(10, x)"),
     ],
 )

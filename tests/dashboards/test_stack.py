@@ -137,7 +137,7 @@ def test_a_span_leads_to_the_figures_of_its_process(shipped: Path, exposed: Mapp
     assert link["tags"] == [{"key": "service.instance.id", "value": "instance"}]
     assert len(link["queries"]) == 3
     for asked in link["queries"]:
-        [series] = re.findall(r"(\w+)\{\$\$__tags\}", asked["query"])
+        [series] = re.findall(r'(\w+)\{job=~"recallscope/.\+", \$\$__tags\}', asked["query"])
         assert series in exposed
         assert asked["query"].count("$") == asked["query"].count("$$") * 2
 
