@@ -7,7 +7,7 @@ from typing import Final
 
 from recallscope.telemetry import names
 from recallscope.telemetry.read.address import Address
-from recallscope.telemetry.read.fetch import NoAnswerError, fetch
+from recallscope.telemetry.read.fetch import NoAnswerError, RefusedError, fetch
 from recallscope.telemetry.read.figures import ReadError
 from recallscope.telemetry.read.lenient import entries, mapping, number, text
 from recallscope.telemetry.read.recorded import RecordedTurn
@@ -183,7 +183,20 @@ def backend_at(url: str, *, service: str = names.SCOPE) -> TempoTurns | JaegerTu
         return JaegerTurns(url, service=service)
     if "traces" in mapping(_asked(server, "/api/search")):
         return TempoTurns(url)
-    raise ReadError(
+    raise ReadError(_stranger(server))
+
+
+def _stranger(server: Address) -> str:
+    """Say what a server is that is neither, and what to name instead."""
+    instead = "name the address of a Tempo or a Jaeger with --from, a journal, or a file of spans"
+    if "data" in mapping(_asked(server, "/api/v1/query?query=1")):
+        return (
+            f"{server.base} is a Prometheus: it has figures and no turns; {instead} "
+            "(`recallscope compare --from-prometheus` draws its figures)"
+        )
+    if "database" in mapping(_asked(server, "/api/health")):
+        return f"{server.base} is a Grafana: it shows what others keep; {instead}"
+    return (
         f"{server.base} is neither a Tempo nor a Jaeger, as far as it answers; say which with tempo+{server.base} or "
         f"jaeger+{server.base}"
     )
@@ -197,7 +210,7 @@ def _asked(server: Address, path: str) -> object:
     """Return what is at `path`; None where the answer is of another kind of server."""
     try:
         return fetch(server, path)
-    except NoAnswerError:
+    except (NoAnswerError, RefusedError):
         raise
     except ReadError:
         return None

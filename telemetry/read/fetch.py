@@ -1,10 +1,9 @@
 """Fetches JSON over HTTP from a trace back end, and says in one sentence why it could not."""
 
-import json
 from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Final
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -12,17 +11,22 @@ import orjson
 
 from recallscope.telemetry.read.address import Address
 from recallscope.telemetry.read.figures import ReadError
+from recallscope.telemetry.read.unanswered import refusal, why
 
-__all__ = ["NoAnswerError", "fetch"]
+__all__ = ["NoAnswerError", "RefusedError", "fetch"]
 
 TIMEOUT_SECONDS: Final = 30.0
 MAX_BYTES: Final = 256 * 1024 * 1024
 NOT_FOUND: Final = 404
-SHOWN_CHARACTERS: Final = 200
+UNAUTHORIZED: Final = frozenset({401, 403})
 
 
 class NoAnswerError(ReadError):
     """Nobody answers at an address."""
+
+
+class RefusedError(ReadError):
+    """A server wants to know who asks."""
 
 
 def fetch(server: Address, path: str, arguments: Mapping[str, str] | None = None) -> object:
@@ -43,10 +47,13 @@ def fetch(server: Address, path: str, arguments: Mapping[str, str] | None = None
         with error:
             if error.code == NOT_FOUND:
                 return None
-            raise ReadError(f"{url}{path} answered {error.code}: {_refusal(error)}") from error
-    except (URLError, OSError, HTTPException) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        raise NoAnswerError(f"no answer from {url}: {reason}; check the address of --from") from error
+            if error.code in UNAUTHORIZED:
+                raise RefusedError(
+                    f"{url}{path} answered {error.code}: it wants to know who asks; write http://user:password@host"
+                ) from error
+            raise ReadError(f"{url}{path} answered {error.code}: {refusal(error)}") from error
+    except (OSError, HTTPException) as error:
+        raise NoAnswerError(f"no answer from {url}: {why(error)}; check the address of --from") from error
     return _decoded(body, f"{url}{path}")
 
 
@@ -59,12 +66,3 @@ def _decoded(body: bytes, address: str) -> object:
         return [orjson.loads(line) for line in body.splitlines() if line]
     except ValueError as error:
         raise ReadError(f"{address} does not answer in JSON; is it a Tempo or a Jaeger?") from error
-
-
-def _refusal(error: HTTPError) -> str:
-    """Return what the server says of its refusal, in one short line."""
-    try:
-        said = error.read(SHOWN_CHARACTERS).decode("utf-8", "replace")
-    except (OSError, HTTPException):
-        return str(error.reason)
-    return " ".join(json.dumps(said, ensure_ascii=True).strip('"').split()) or str(error.reason)

@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 
 from recallscope.telemetry.read.address import Address
 from recallscope.telemetry.read.figures import Point, ReadError
+from recallscope.telemetry.read.unanswered import refusal, why
 
 __all__ = ["PrometheusApi"]
 
@@ -23,6 +24,9 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 _T = TypeVar("_T")
 
 _UNAUTHORIZED: Final = frozenset({401, 403})
+_NOT_THERE: Final = frozenset({404, 405, 501})
+"""What another server, a proxy, and one that takes no POST say."""
+
 _TOO_MUCH: Final = frozenset({422, 503, 504})
 
 
@@ -103,10 +107,9 @@ class PrometheusApi:
         except TimeoutError as error:
             raise ReadError(_late(address, self.timeout + self.grace)) from error
         except (URLError, OSError, HTTPException) as error:
-            reason = error.reason if isinstance(error, URLError) else error
-            if isinstance(reason, TimeoutError):
+            if isinstance(error, URLError) and isinstance(error.reason, TimeoutError):
                 raise ReadError(_late(address, self.timeout + self.grace)) from error
-            raise ReadError(f"no answer from {address}: {reason}; check that the Prometheus runs there") from error
+            raise ReadError(f"no answer from {address}: {why(error)}; check that the Prometheus runs there") from error
         except ValueError as error:
             raise ReadError(f"{address} does not answer in JSON; is it a Prometheus?") from error
 
@@ -129,15 +132,13 @@ def _refused(address: str, error: HTTPError) -> str:
             f"{address} answered {error.code}: it wants to know who asks; write http://user:password@host, or set "
             "telemetry.prometheus_token"
         )
-    said = f"{address} answered {error.code}: {_refusal(error)}"
+    if error.code in _NOT_THERE:
+        return (
+            f"{address} answered {error.code}: no Prometheus answers there; name the address at which its own pages "
+            "stand, with its path if it has one and without /api"
+        )
+    said = f"{address} answered {error.code}: {refusal(error)}"
     return f"{said}; ask for less, with a shorter --since" if error.code in _TOO_MUCH else said
-
-
-def _refusal(error: HTTPError) -> str:
-    try:
-        return str(json.loads(error.read(MAX_BYTES))["error"])
-    except (OSError, HTTPException, LookupError, TypeError, ValueError):
-        return str(error.reason)
 
 
 def _late(address: str, waited: float) -> str:

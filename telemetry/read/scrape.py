@@ -10,6 +10,7 @@ from prometheus_client.openmetrics import parser
 
 from recallscope.telemetry import names
 from recallscope.telemetry.read.figures import Figures, ReadError, collect_buckets, collect_turns, collect_waits
+from recallscope.telemetry.read.unanswered import why
 
 __all__ = ["figures_of", "scrape", "scrape_families"]
 
@@ -41,8 +42,7 @@ def scrape_families(url: str) -> tuple[Metric, ...]:
         with urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310 - as above
             body = response.read(MAX_BYTES)
     except (URLError, OSError, HTTPException) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        raise ReadError(f"{url} could not be scraped: {reason}") from error
+        raise ReadError(f"{url} could not be scraped: {why(error)}") from error
     try:
         return _families(body.decode())
     except ValueError as error:

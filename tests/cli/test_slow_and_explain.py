@@ -298,7 +298,7 @@ def test_a_login_in_an_address_is_never_shown(says: Says) -> None:
 
     assert [code for code, _, _ in said] == [1, 1, 1, 1]
     assert [err for _, _, err in said if "hidden" in err] == []
-    assert "no answer from http://127.0.0.1:9: [Errno" in said[0][2]
+    assert "no answer from http://127.0.0.1:9: nothing listens there (connection refused); check" in said[0][2]
 
 
 def test_a_server_of_another_kind_is_told_apart(says: Says) -> None:
@@ -308,6 +308,21 @@ def test_a_server_of_another_kind_is_told_apart(says: Says) -> None:
 
     assert code == 1
     assert f"{address} is neither a Tempo nor a Jaeger, as far as it answers" in err
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "told"),
+    [
+        ("/api/v1/query", {"status": "success", "data": {}}, "is a Prometheus: it has figures and no turns; name the "),
+        ("/api/health", {"database": "ok"}, "is a Grafana: it shows what others keep; name the address of a Tempo"),
+    ],
+)
+def test_a_server_that_has_no_turns_is_named(says: Says, path: str, answer: object, told: str) -> None:
+    """A Prometheus and a Grafana are known by their answers, and the sentence says what to give instead."""
+    with _served(lambda asked, _arguments: answer if asked == path else None) as (address, _):
+        code, _, err = says("slow", "--from", address)
+
+    assert (code, err.startswith(f"recallscope: {address} {told}")) == (1, True), err
 
 
 def test_a_place_that_is_not_there_is_one_line(says: Says, tmp_path: Path) -> None:

@@ -133,7 +133,10 @@ def test_less_history_than_was_asked_for_is_noticed() -> None:
     ("status", "body", "problem"),
     [
         (400, {"status": "error", "error": "parse error: unexpected character"}, r"answered 400: parse error"),
-        (404, b"not here", r"answered 404: Not Found"),
+        (404, b"not here", r"answered 404: no Prometheus answers there; name the address at which its own pages stand"),
+        (405, b"", r"answered 405: no Prometheus answers there; .* with its path if it has one and without /api"),
+        (500, b"<html><h1>Oops</h1>", r"answered 500: Internal Server Error$"),
+        (502, b"upstream\n is  gone", r"answered 502: upstream is gone$"),
         (403, b"", r"answered 403: it wants to know who asks; write http://user:password@host, or set telemetry\."),
         (422, {"error": "too many samples"}, r"answered 422: too many samples; ask for less, with a shorter --since"),
         (503, {"error": "query timed out"}, r"answered 503: query timed out; ask for less, with a shorter --since"),
@@ -161,6 +164,51 @@ def test_who_asks_is_told_as_the_address_or_the_setting_has_it() -> None:
 
     assert "wrong" not in str(refused.value)
     assert "answered 401" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        (
+            "http://127.0.0.1:1",
+            r"no answer from http://127\.0\.0\.1:1/api/v1/query: nothing listens there \(connection ",
+        ),
+        ("http://no-such-host.invalid", r": no host of that name is known \("),
+    ],
+)
+def test_why_nobody_answers_is_told_in_words(url: str, problem: str) -> None:
+    """No number of an error of the operating system stands there."""
+    with pytest.raises(ReadError, match=problem) as told:
+        PrometheusApi.at(url).now()
+
+    assert "Errno" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "said", "problem"),
+    [
+        ("http", b"SSH-2.0-OpenSSH\r\n", "it does not answer in HTTP"),
+        ("http", b"", "it closed the connection without an answer"),
+        ("https", b"HTTP/1.0 200 OK\r\n\r\n", "it does not speak TLS, as https needs"),
+    ],
+)
+def test_a_server_of_another_protocol_is_told_in_words(scheme: str, said: bytes, problem: str) -> None:
+    """What answers otherwise than in HTTP is told apart from nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(said)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65_536):
+                    pass
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ReadError, match=problem):
+            PrometheusApi.at(f"{scheme}://127.0.0.1:{server.getsockname()[1]}").now()
+        thread.join()
 
 
 def test_silence_has_an_end() -> None:
