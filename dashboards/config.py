@@ -4,6 +4,8 @@ import json
 from typing import Final
 from urllib.parse import quote
 
+from recallscope.dashboards import RUNBOOKS
+
 __all__ = [
     "CEILING_SECONDS",
     "DATASOURCE",
@@ -35,9 +37,6 @@ DATASOURCE: Final = "datasource"
 TRACES: Final = "traces"
 RUNBOOKS_VARIABLE: Final = "runbooks"
 """Variables: the Prometheus, the Tempo, and the address of the runbooks."""
-
-RUNBOOKS: Final = "https://github.com/recallscope/recallscope/blob/main/dashboards/runbooks.md"
-"""Where runbooks.md can be read; the variable and, in rules, `runbook_url` begin with it."""
 
 SCRAPE: Final = "15s"
 """How often processes are scraped, and how often they push."""

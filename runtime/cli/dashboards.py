@@ -1,5 +1,6 @@
 """`recallscope dashboards`: writes the shipped dashboards, rules, runbooks and the stack around them into a folder."""
 
+import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -8,6 +9,7 @@ from typing import Final
 
 import click
 
+from recallscope.dashboards import RUNBOOKS
 from recallscope.runtime.cli.output import one_line
 
 __all__ = ["dashboards", "shipped_files"]
@@ -15,6 +17,7 @@ __all__ = ["dashboards", "shipped_files"]
 PACKAGE: Final = "recallscope.dashboards"
 FOLDERS: Final = ("grafana", "provisioning", "rules", "stack")
 PAGES: Final = ("runbooks.md",)
+_WEB_ADDRESS: Final = re.compile(r"https?://[^\s\"'#\\{}$]+")
 NAMED: Final = 5
 """So many changed files are named, the others are counted."""
 
@@ -23,27 +26,44 @@ class _RefusedError(click.ClickException):
     """Nothing was written."""
 
 
-def shipped_files() -> Mapping[str, bytes]:
-    """Return every file that is for others than Python, by its path below the folder that is written."""
+def shipped_files(*, runbooks: str = RUNBOOKS) -> Mapping[str, bytes]:
+    """Return every file that is for others than Python, by its path below the folder that is written.
+
+    Links to runbooks lead to `runbooks`.
+    """
     package = files(PACKAGE)
     found: dict[str, bytes] = {}
     for folder in FOLDERS:
         found.update(_below(package.joinpath(folder), folder))
     for page in PAGES:
         found[page] = package.joinpath(page).read_bytes()
-    return found
+    return {path: content.replace(RUNBOOKS.encode(), runbooks.encode()) for path, content in found.items()}
+
+
+def _web_address(_context: click.Context, _parameter: click.Parameter, url: str) -> str:
+    """Return an address as it may stand in JSON and YAML alike: links add `#` and a heading to it."""
+    if not _WEB_ADDRESS.fullmatch(url):
+        raise click.BadParameter(f"{url!r} is no address of a page: give https://… without # and quotes")
+    return url
 
 
 @click.command("dashboards")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--runbooks",
+    metavar="URL",
+    default=RUNBOOKS,
+    callback=_web_address,
+    help="Where your copy of runbooks.md can be read; dashboards and alerts link to it.",
+)
 @click.option("--force", is_flag=True, help="Write over files that were changed in DIR.")
-def dashboards(directory: Path, *, force: bool) -> int:
+def dashboards(directory: Path, *, runbooks: str, force: bool) -> int:
     """Write dashboards, rules, runbooks, Grafana's provisioning and a compose stack into DIR.
 
     Files that are there already and differ are left alone, and nothing is written, unless --force is given; other files
     in DIR are never touched.
     """
-    shipped = shipped_files()
+    shipped = shipped_files(runbooks=runbooks)
     try:
         changed = [path for path, content in shipped.items() if _differs(directory / path, content)]
         if changed and not force:

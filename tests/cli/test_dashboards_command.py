@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from recallscope.dashboards import RUNBOOKS
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -58,3 +60,15 @@ def test_a_folder_that_is_none_is_told(run: Run, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert "cannot write" in done.stderr
     assert "name a folder that can be written to" in done.stderr
+
+
+def test_links_lead_to_runbooks_of_ones_own(run: Run, tmp_path: Path) -> None:
+    """With --runbooks every link of dashboards and alerts leads there; what is no address is wrong use."""
+    done = run("dashboards", str(tmp_path / "own"), "--runbooks", "https://wiki.example/oncall")
+    wrong = run("dashboards", str(tmp_path / "wrong"), "--runbooks", "wiki#oncall")
+    written = _files(tmp_path / "own")
+
+    assert (done.returncode, wrong.returncode) == (0, 2)
+    assert "is no address of a page" in wrong.stderr
+    assert b"https://wiki.example/oncall#recallscopeslowturns" in written["rules/recallscope-alerts.yaml"]
+    assert [path for path, content in written.items() if RUNBOOKS.encode() in content] == []
