@@ -1,23 +1,19 @@
 """Opens the source of recorded turns that a person names: a folder, a file, or an address."""
 
-from collections.abc import Iterator
+import stat
 from pathlib import Path
 from typing import Final
-
-import orjson
 
 from recallscope.telemetry import names
 from recallscope.telemetry.journal import FILE_PATTERN
 from recallscope.telemetry.read.backends import backend_at
 from recallscope.telemetry.read.figures import ReadError
+from recallscope.telemetry.read.file_kind import FileKind, kind_of
 from recallscope.telemetry.read.journal_turns import JournalTurns
-from recallscope.telemetry.read.lenient import mapping
 from recallscope.telemetry.read.sources import TurnSource
 from recallscope.telemetry.read.span_files import SpanFiles, with_backups
 
 __all__ = ["open_source"]
-
-MAX_FIRST_LINE: Final = 64 * 1024 * 1024
 
 
 def open_source(place: str | None, *, journal: Path, service: str = names.SCOPE) -> TurnSource:
@@ -32,38 +28,52 @@ def open_source(place: str | None, *, journal: Path, service: str = names.SCOPE)
         return JournalTurns([journal])
     if "://" in place:
         return backend_at(place, service=service)
-    path = Path(place).expanduser()
-    if path.is_dir():
+    try:
+        path = Path(place).expanduser()
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise ReadError(f"{place} is not there; {_WHAT}") from None
+    except (OSError, RuntimeError, ValueError) as error:  # too long, forbidden, no such user, a NUL in it
+        raise ReadError(f"{place} cannot be read: {getattr(error, 'strerror', None) or error}; {_WHAT}") from error
+    if stat.S_ISDIR(mode):
         return _folder(path)
-    if not path.exists():
-        raise ReadError(f"{path} is not there; name a journal's folder, a file of spans, or an address")
-    return JournalTurns([path]) if _is_journal(path) else SpanFiles(with_backups(path))
+    if not stat.S_ISREG(mode):
+        raise ReadError(f"{path} is neither a file nor a folder; save what it gives as a file and name that")
+    return JournalTurns([path]) if _is_journal(path) else SpanFiles(_with_spans(path))
+
+
+_WHAT: Final = "name a journal's folder, a file of spans, or an address, which begins with http://"
 
 
 def _folder(path: Path) -> TurnSource:
-    if next(path.glob(FILE_PATTERN), None) is not None:
-        return JournalTurns([path])
-    files = sorted(file for file in path.iterdir() if file.suffix in {".json", ".jsonl"} and file.is_file())
-    if not files:
-        raise ReadError(f"{path} holds neither a journal ({FILE_PATTERN}) nor files of spans (*.json, *.jsonl)")
-    return SpanFiles(files)
+    try:
+        if next(path.glob(FILE_PATTERN), None) is not None:
+            return JournalTurns([path])
+        files = sorted(file for file in path.iterdir() if file.suffix in {".json", ".jsonl"} and file.is_file())
+    except OSError as error:
+        raise ReadError(f"{path} cannot be read: {error.strerror}; {_WHAT}") from error
+    spans = [file for file in files if kind_of(file) is FileKind.SPANS]
+    if spans:
+        return SpanFiles(spans)
+    found = f"none of its {len(files)} files *.json and *.jsonl is one" if files else "nothing there is named so"
+    raise ReadError(
+        f"{path} holds neither a journal ({FILE_PATTERN}) nor files of spans (*.json, *.jsonl): {found}; {_WHAT}"
+    )
 
 
 def _is_journal(path: Path) -> bool:
-    """Tell whether the first line that is JSON is that of a journal."""
-    return any("event" in line and "v" in line for line in _first_object(path))
+    """Tell whether the name or the content is that of a journal: one that was just begun is empty."""
+    return kind_of(path) is FileKind.JOURNAL or (path.match(FILE_PATTERN) and path.stat().st_size == 0)
 
 
-def _first_object(path: Path) -> Iterator[dict[str, object]]:
-    try:
-        with path.open("rb") as file:
-            while line := file.readline(MAX_FIRST_LINE):
-                try:
-                    found = mapping(orjson.loads(line))
-                except ValueError:
-                    continue
-                if found:
-                    yield dict(found)
-                    return
-    except OSError as error:
-        raise ReadError(f"{path} cannot be read: {error.strerror}") from error
+def _with_spans(path: Path) -> list[Path]:
+    """Return `path` and what the collector moved aside of it; at least one of them must hold spans.
+
+    Raises:
+        ReadError: it is another kind of file; the sentence says which, and what to give instead.
+    """
+    files = with_backups(path)
+    kind = kind_of(path)
+    if kind is not FileKind.SPANS and not (kind is FileKind.EMPTY and len(files) > 1):
+        raise ReadError(f"{path} is neither a journal nor a file of spans: {kind.value}; {_WHAT}")
+    return files

@@ -325,6 +325,68 @@ def test_a_server_that_has_no_turns_is_named(says: Says, path: str, answer: obje
     assert (code, err.startswith(f"recallscope: {address} {told}")) == (1, True), err
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"# Notes\n\nNothing of turns.\n", "it is text, and no line of it is a JSON object"),
+        (b"", "it is empty"),
+        (b"\x1f\x8b\x08\x00rest", "it is compressed; unpack it first"),
+        (b"\x7fELF\x00\x01", "it is no text"),
+        (b'{"resourceMetrics": []}\n', "it holds the metrics or logs of a collector, and no spans"),
+        (b'{"name": "a package",\n "version": 1}\n', "it is JSON of another kind"),
+    ],
+)
+def test_a_file_that_holds_no_turns_is_told_by_what_it_is(
+    says: Says, tmp_path: Path, content: bytes, told: str
+) -> None:
+    """Neither a journal nor spans: the sentence says what was found, and what to give instead."""
+    (tmp_path / "found.jsonl").write_bytes(content)
+    for command in (("slow",), ("explain", "last"), ("whatif",), ("report", "--out", "-")):
+        code, out, err = says(*command, "--from", "found.jsonl")
+
+        assert (code, out) == (1, "")
+        assert err == (
+            f"recallscope: found.jsonl is neither a journal nor a file of spans: {told}; name a journal's folder, a "
+            "file of spans, or an address, which begins with http://\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("/dev/zero", "/dev/zero is neither a file nor a folder; save what it gives as a file and name that"),
+        ("x" * 300, "cannot be read: File name too long; name a journal's folder"),
+        ("~nobody-at-all/journal", "cannot be read: Could not determine home directory"),
+        (
+            "localhost:9090",
+            "localhost:9090 is not there; name a journal's folder, a file of spans, or an address, which ",
+        ),
+    ],
+)
+def test_a_place_that_is_none_is_one_line(says: Says, place: str, told: str) -> None:
+    """A device, a name that cannot be one, an address without its scheme."""
+    code, _, err = says("slow", "--from", place)
+
+    assert (code, told in err, err.count("\n")) == (1, True, 1), err
+
+
+def test_spans_are_known_wherever_they_stand_in_a_file(says: Says, tmp_path: Path, anchor: Anchor) -> None:
+    """Behind the metrics of the same collector, in a document of many lines, and in a folder beside other JSON."""
+    spans = _otlp(golden_turn(), anchor)
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text('{"resourceMetrics": []}\n' + json.dumps(spans) + "\n")
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    (folder / "trace.json").write_text(json.dumps({"data": [spans]}, indent=2))
+    (folder / "package.json").write_text('{"name": "other"}')
+
+    assert [says("explain", "s.1", "--from", str(place))[0] for place in (mixed, folder / "trace.json", folder)] == [
+        0,
+        0,
+        0,
+    ]
+
+
 def test_a_place_that_is_not_there_is_one_line(says: Says, tmp_path: Path) -> None:
     """A missing file, and a folder without records, are told apart."""
     empty = tmp_path / "empty"
