@@ -1,8 +1,10 @@
 """*Telemetry health*: can the other dashboards be believed?"""
 
+from collections.abc import Mapping
 from typing import Final
 
 from recallscope.dashboards import config
+from recallscope.dashboards.alerting.config import COMMITTED
 from recallscope.dashboards.board import Board, Row
 from recallscope.dashboards.panels import ORANGE, RED, TEXT, Lines, Number, Stacked, Target, Threshold, runbook_of
 from recallscope.telemetry.queries import collector, health, service_levels, turns
@@ -15,6 +17,16 @@ _PROCESS: Final = variables()
 _COLLECTOR: Final = select.collector()
 _SPANS: Final = "suffix:/min"
 _LOSS: Final = (Threshold(0.0001, ORANGE), Threshold(config.TELEMETRY_LOSS, RED))
+
+
+def _lost(window: str) -> Mapping[str, str]:
+    """Return the queries of what the collector loses, by why."""
+    passed_on = collector.sent_items(_COLLECTOR, window)
+    return {
+        "queue full": collector.lost(collector.queue_full(_COLLECTOR, window), passed_on),
+        "refused for good": collector.lost(collector.given_up(_COLLECTOR, window), passed_on),
+    }
+
 
 HEALTH: Final = Board(
     name="telemetry-health",
@@ -77,7 +89,19 @@ HEALTH: Final = Board(
                     description="Spans, metric points, log records and journal lines a minute that left the process. A "
                     "signal that falls to nothing while turns go on has lost its way out.",
                     unit="suffix:/min",
+                    wide=8,
                     targets=(Target(health.exported(_PROCESS, STEP), "{{signal}}"),),
+                ),
+                Number(
+                    title="Lost, counted",
+                    description="How many spans, metric points, log records, journal lines and events were lost over "
+                    "the time range, to the item, by reason.",
+                    wide=8,
+                    high=8,
+                    targets=(Target(health.lost(_PROCESS, WHOLE), "{{signal}}: {{reason}}", instant=True),),
+                    thresholds=(Threshold(1, ORANGE),),
+                    decimals=0,
+                    links=(runbook_of("RecallscopeTelemetryLost"),),
                 ),
                 Stacked(
                     title="Lost, by reason",
@@ -85,15 +109,17 @@ HEALTH: Final = Board(
                     "export_failed: it refused or did not answer; write_failed: the journal's disk; shutdown: the "
                     "process ended first.",
                     unit="suffix:/min",
+                    wide=8,
                     targets=(Target(health.dropped(_PROCESS, STEP), "{{signal}}: {{reason}}"),),
                 ),
                 Lines(
                     title="Age of the newest sample",
-                    description="Since each process last reported. It saws between 0 and the scrape or push interval; "
-                    "a line that climbs and ends is a process that went away.",
+                    description="Since each process last reported. It saws between 0 and the scrape or push interval. "
+                    "Where a process goes away, its line ends: at once if it is scraped; if it pushes, after climbing "
+                    "for five minutes, for which a Prometheus takes its last word.",
                     unit="s",
                     targets=(Target(health.sample_age(_PROCESS), "{{instance}}"),),
-                    links=(runbook_of("RecallscopeProcessGone"),),
+                    links=(runbook_of("RecallscopeProcessDown"), runbook_of("RecallscopeProcessGone")),
                 ),
                 Lines(
                     title="Event loop lag, p99",
@@ -117,7 +143,7 @@ HEALTH: Final = Board(
                     wide=8,
                     most=1,
                     targets=(Target(collector.queue_used(_COLLECTOR), "{{exporter}}"),),
-                    thresholds=(Threshold(0.5, ORANGE), Threshold(0.9, RED)),
+                    thresholds=(Threshold(0.5, ORANGE), Threshold(COMMITTED.collector_queue, RED)),
                     links=(runbook_of("CollectorQueueFilling"),),
                 ),
                 Lines(
@@ -139,38 +165,75 @@ HEALTH: Final = Board(
                     wide=8,
                     targets=(Target(collector.decided(_COLLECTOR, STEP), "kept: {{sampled}}"),),
                 ),
+                Number(
+                    title="Lost in the collector, counted",
+                    description="What was lost for good over the time range, to the item: it found an exporter's queue "
+                    "full, or its store refused it. Metric points that find a queue full are told to their agent, "
+                    "which tries again. What a kill lost is not here: see the traces without a decision.",
+                    wide=8,
+                    high=8,
+                    targets=tuple(
+                        Target(query, f"{{{{item}}}}, {why}: {{{{exporter}}}}", instant=True)
+                        for why, query in _lost(WHOLE).items()
+                    ),
+                    thresholds=(Threshold(1, RED),),
+                    decimals=0,
+                    links=(runbook_of("CollectorQueueDropping"), runbook_of("CollectorExportFailing")),
+                ),
                 Stacked(
                     title="Lost in the collector",
-                    description="What was lost for good, a minute: spans that found the queue full, spans that a store "
-                    "refused, points that a Prometheus refused. It should be 0.",
-                    unit="suffix:/min",
+                    description="When it was lost: at each moment what was lost in the step before it. It should be 0.",
                     wide=8,
-                    targets=(
-                        Target(collector.queue_overflowed(_COLLECTOR, STEP), "queue full: {{exporter}}"),
-                        Target(collector.stores_refused(_COLLECTOR, STEP), "spans refused: {{exporter}}"),
-                        Target(collector.points_refused(_COLLECTOR, STEP), "points refused: {{exporter}}"),
+                    targets=tuple(
+                        Target(query, f"{{{{item}}}}, {why}: {{{{exporter}}}}") for why, query in _lost(STEP).items()
                     ),
-                    links=(runbook_of("CollectorQueueDropping"),),
+                    links=(runbook_of("CollectorQueueDropping"), runbook_of("CollectorExportFailing")),
                 ),
                 Lines(
                     title="Refused on arrival",
-                    description="Spans a minute that it did not take since it was out of memory. Their senders try "
-                    "again, and drop what does not fit into their own queues.",
-                    unit=_SPANS,
+                    description="What it did not take in the step before each moment, mostly since it was out of "
+                    "memory. Its senders try again, and drop what does not fit into their own queues.",
                     wide=8,
-                    targets=(Target(collector.refused(_COLLECTOR, STEP), "refused"),),
+                    targets=(
+                        Target(
+                            collector.counted(collector.refused(_COLLECTOR, STEP), "receiver"), "{{item}}: {{receiver}}"
+                        ),
+                    ),
                     thresholds=(Threshold(1, RED),),
                     links=(runbook_of("CollectorRefusing"),),
                 ),
                 Lines(
-                    title="Traces dropped undecided",
-                    description="Traces a minute that left the sampler's memory before it had decided: more at a time "
-                    "than it may hold. They are lost whatever they were.",
-                    unit="suffix:/min",
+                    title="Traces without a decision",
+                    description="Traces in the memory of the tail sampler: turns under way, and those that have just "
+                    "ended. A collector that is asked to end decides about them first; one that is killed loses them, "
+                    "and counts nothing. So where it began anew, the second line tells how many it had at most in the "
+                    "step before: lost if it was killed, safe if it was stopped. Its log knows which.",
                     wide=8,
-                    targets=(Target(collector.dropped_too_early(_COLLECTOR, STEP), "dropped"),),
+                    targets=(
+                        Target(collector.undecided(_COLLECTOR), "undecided: {{instance}}"),
+                        Target(collector.undecided_at_restart(_COLLECTOR, STEP), "at a restart, at most: {{instance}}"),
+                    ),
+                    links=(runbook_of("CollectorDown"),),
+                ),
+                Lines(
+                    title="Traces dropped undecided",
+                    description="Traces that left the sampler's memory before it had decided, in the step before each "
+                    "moment: more at a time than it may hold. They are lost whatever they were.",
+                    wide=8,
+                    targets=(Target(collector.dropped_too_early(_COLLECTOR, STEP), "dropped: {{instance}}"),),
                     thresholds=(Threshold(1, RED),),
                     links=(runbook_of("CollectorDropsTracesEarly"),),
+                ),
+                Number(
+                    title="Restarts",
+                    description="How often each collector began anew over the time range. What it had not decided "
+                    "about is lost if it was killed; what waited in its queue on disk is not.",
+                    wide=8,
+                    high=8,
+                    targets=(Target(collector.restarts(_COLLECTOR, WHOLE), "{{instance}}", instant=True),),
+                    thresholds=(Threshold(1, ORANGE),),
+                    decimals=0,
+                    links=(runbook_of("CollectorDown"),),
                 ),
             ),
         ),

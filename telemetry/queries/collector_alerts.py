@@ -1,10 +1,13 @@
 """What the alerts on a collector ask: of the metrics that the collector 0.161 shows of itself.
 
+What is lost and refused is counted as the panels count it, by `collector`.
+
 `selector` must name or match the jobs under which collectors are scraped.
 """
 
 from typing import Final
 
+from recallscope.telemetry.queries import collector
 from recallscope.telemetry.queries.alerts import Share
 
 __all__ = [
@@ -16,13 +19,8 @@ __all__ = [
     "refusing",
 ]
 
-ITEMS: Final = ("spans", "metric_points", "log_records")
-"""What a collector counts, one metric for each."""
-
 QUEUE_SIZE: Final = "otelcol_exporter_queue_size"
 QUEUE_CAPACITY: Final = "otelcol_exporter_queue_capacity"
-DROPPED_EARLY: Final = "otelcol_processor_tail_sampling_sampling_trace_dropped_too_early_total"
-NEW_TRACES: Final = "otelcol_processor_tail_sampling_new_trace_id_received_total"
 UPTIME: Final = "otelcol_process_uptime_seconds_total"
 
 
@@ -34,28 +32,27 @@ def queue_filling(selector: str, *, above: float) -> str:
 
 def queue_dropping(selector: str, *, window: str, least: int) -> str:
     """Ask for exporters whose full queue refused `least` items or more: they are lost."""
-    return _any("exporter", "otelcol_exporter_enqueue_failed", selector, window, least)
+    return _any("exporter", collector.queue_full(selector, window), least)
 
 
 def export_failing(selector: str, share: Share) -> str:
     """Ask for the share of items that an exporter gave up on: they are lost."""
-    window = share.window
-    failed = _items("exporter", "otelcol_exporter_send_failed", selector, window)
-    sent = _items("exporter", "otelcol_exporter_sent", selector, window)
+    failed, sent = collector.given_up(selector, share.window), collector.sent_items(selector, share.window)
+    by = "job, exporter"
+    pairs = [(collector.summed(by, failed[item]), collector.summed(by, sent[item])) for item in failed]
     return "\nor\n".join(
-        f"{bad} / ({bad} + ({good} or 0 * {bad})) > {share.above:g}\nand {bad} >= {share.least}"
-        for bad, good in zip(failed, sent, strict=True)
+        f"{bad} / ({bad} + {good} or {bad}) > {share.above:g}\nand {bad} >= {share.least}" for bad, good in pairs
     )
 
 
 def refusing(selector: str, *, window: str, least: int) -> str:
     """Ask for receivers that refused `least` items or more: the memory limiter, mostly."""
-    return _any("receiver", "otelcol_receiver_refused", selector, window, least)
+    return _any("receiver", collector.refused(selector, window), least)
 
 
 def dropped_early(selector: str, *, window: str, least: int) -> str:
     """Ask for collectors whose tail sampler dropped `least` traces or more before it decided about them."""
-    return _counted("job, instance", f"{DROPPED_EARLY}{{{selector}}}", window, least)
+    return f"{collector.dropped_too_early(selector, window)} >= {least}"
 
 
 def collector_down(selector: str, *, known: str) -> str:
@@ -63,16 +60,5 @@ def collector_down(selector: str, *, known: str) -> str:
     return f"up{{{selector}}} == 0\nand on (job, instance)\nlast_over_time({UPTIME}{{{selector}}}[{known}])"
 
 
-def _items(by: str, name: str, selector: str, window: str) -> list[str]:
-    return [f"sum by (job, {by}) (increase({name}_{items}_total{{{selector}}}[{window}]))" for items in ITEMS]
-
-
-def _any(by: str, name: str, selector: str, window: str, least: int) -> str:
-    counted = (f"{name}_{items}_total{{{selector}}}" for items in ITEMS)
-    return "\nor\n".join(_counted(f"job, {by}", series, window, least) for series in counted)
-
-
-def _counted(by: str, series: str, window: str, least: int) -> str:
-    """Ask for a count within `window`, also of a series born with its first events, which `increase` misses."""
-    grown = f"sum by ({by}) (increase({series}[{window}])) >= {least}"
-    return f"{grown}\nor sum by ({by}) ({series} unless {series} offset {window}) >= {least}"
+def _any(by: str, items: collector.Items, least: int) -> str:
+    return "\nor\n".join(f"{collector.summed(f'job, {by}', series)} >= {least}" for series in items.values())

@@ -2,11 +2,12 @@
 
 from recallscope.telemetry import names
 from recallscope.telemetry.queries.selector import INSTANCE
-from recallscope.telemetry.queries.shape import increase, rate, series
+from recallscope.telemetry.queries.shape import by_labels, grown, increase, rate, series
 
 __all__ = [
     "dropped",
     "exported",
+    "lost",
     "observer_failures",
     "overflowing",
     "processes",
@@ -23,6 +24,11 @@ def exported(selector: str, window: str) -> str:
 def dropped(selector: str, window: str) -> str:
     """Give the spans, points, records and lines a minute that were lost, by signal and reason."""
     return f"60 * {rate(series(names.TELEMETRY_DROPPED, selector), window, names.SIGNAL, names.REASON)}"
+
+
+def lost(selector: str, window: str) -> str:
+    """Count the spans, points, records, lines and events that were lost, to the item, by signal and reason."""
+    return f"sum{by_labels(names.SIGNAL, names.REASON)}({grown(series(names.TELEMETRY_DROPPED, selector), window)})"
 
 
 def observer_failures(selector: str, window: str) -> str:

@@ -5,7 +5,7 @@
 
 from recallscope.telemetry.metric import Metric, prometheus_label
 
-__all__ = ["buckets", "by_labels", "increase", "quantile", "rate", "series"]
+__all__ = ["buckets", "by_labels", "grown", "increase", "quantile", "rate", "series"]
 
 
 def by_labels(*labels: str) -> str:
@@ -21,6 +21,17 @@ def series(metric: Metric, selector: str, suffix: str = "") -> str:
 def increase(what: str, window: str, *by: str) -> str:
     """Count the events of the counter `what` within `window`."""
     return f"sum{by_labels(*by)}(increase({what}[{window}]))"
+
+
+def grown(what: str, window: str) -> str:
+    """Count the events of each series of the counter `what` within `window`, to the event.
+
+    `increase` adds what it thinks happened at the edges, and does not see the events that a series is born with, which
+    of a counter of failures are often all. It is asked only of a process that began anew within `window`, whose events
+    before and after are then told as near as it can.
+    """
+    now, before = f"last_over_time({what}[{window}])", f"{what} offset {window}"
+    return f"{now} - ({before} or 0 * {now})\nunless resets({what}[{window}]) > 0\nor increase({what}[{window}])"
 
 
 def rate(what: str, window: str, *by: str) -> str:

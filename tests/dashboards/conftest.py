@@ -36,6 +36,7 @@ COLLECTOR: Mapping[str, set[str]] = {
     "otelcol_process_uptime_seconds_total": set(),
     "otelcol_processor_tail_sampling_global_count_traces_sampled_total": {"sampled"},
     "otelcol_processor_tail_sampling_sampling_trace_dropped_too_early_total": set(),
+    "otelcol_processor_tail_sampling_sampling_traces_on_memory": set(),
 }
 """The collector's own metrics that may be asked for; tests/real asks a real one for them."""
 
