@@ -14,6 +14,7 @@ from typing import Final
 import orjson
 
 from recallscope.telemetry.read.figures import ReadError
+from recallscope.telemetry.read.journal_lines import BrokenLines
 from recallscope.telemetry.read.recorded import RecordedTurn
 from recallscope.telemetry.read.sources import LAST, ambiguous, not_found, slowest_of
 from recallscope.telemetry.read.span_json import Span, spans_in
@@ -42,11 +43,17 @@ class SpanFiles:
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = tuple(files)
+        self._broken = BrokenLines()
 
     @property
     def where(self) -> str:
         """What is read, for people."""
         return f"the spans in {', '.join(map(str, self._files))}"
+
+    @property
+    def broken(self) -> int:
+        """How many broken lines stood in what was read so far; a torn last line is none."""
+        return self._broken.count
 
     def turns(self, *, since: float | None = None) -> Iterator[RecordedTurn]:
         """Yield the turns that ended, or were last seen, at `since` or later.
@@ -133,7 +140,10 @@ class SpanFiles:
                         yield from _whole(first + file.read(MAX_LINE_BYTES))
                         continue
                     yield document
+                    position = len(first)
                     for line in lines:
+                        self._broken.look(path, position, line)
+                        position += len(line)
                         if not needles or any(needle in line for needle in needles):
                             yield from _whole(line)
             except FileNotFoundError:
