@@ -5,10 +5,9 @@ import secrets
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
+from foreign import Attributes, new_trace, pairs, send, span, value
 from programs import COLLECTOR_FILE, FLEET_FILE, Collector, run_collector, validate, wait_until
 from relay import Seen, kept_spans, traces_of
 
@@ -29,51 +28,6 @@ QUICK = {
     "OTELCOL_METRICS_ENDPOINT": "http://127.0.0.1:9/api/v1/write",
 }
 """Decisions within a second, and nobody behind the collector: what it kept is read from its file."""
-
-Attributes = dict[str, str | bool | int]
-
-
-def _value(value: str | bool | int) -> dict[str, Any]:
-    match value:
-        case bool():
-            return {"boolValue": value}
-        case int():
-            return {"intValue": str(value)}
-        case str():
-            return {"stringValue": value}
-
-
-def _pairs(attributes: Attributes) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _value(value)} for key, value in attributes.items()]
-
-
-def _span(trace: str, name: str, attributes: Attributes | None = None, **more: Any) -> dict[str, Any]:
-    now = time.time_ns()
-    return {
-        "traceId": trace,
-        "spanId": secrets.token_hex(8),
-        "name": name,
-        "startTimeUnixNano": str(now - 1_000_000),
-        "endTimeUnixNano": str(now),
-        "attributes": _pairs(attributes or {}),
-        **more,
-    }
-
-
-def _send(collector: Collector, signal: str, items: list[dict[str, Any]], resource: Attributes | None = None) -> None:
-    """Send spans or log records as another program would."""
-    kind, inner = {"traces": ("Spans", "spans"), "logs": ("Logs", "logRecords")}[signal]
-    resources = {"attributes": _pairs({"service.name": "other", **(resource or {})})}
-    body = {f"resource{kind}": [{"resource": resources, f"scope{kind}": [{inner: items}]}]}
-    request = Request(  # noqa: S310 - the collector on loopback
-        f"{collector.endpoint}/v1/{signal}", json.dumps(body).encode(), {"content-type": "application/json"}
-    )
-    with urlopen(request, timeout=10) as answer:  # noqa: S310 - as above
-        assert answer.status == 200
-
-
-def _new_trace() -> str:
-    return secrets.token_hex(16)
 
 
 def _kept(collector: Collector, trace: str) -> tuple[Seen, ...]:
@@ -119,8 +73,8 @@ def test_it_starts_without_a_complaint(collector: Collector) -> None:
 
 def test_credentials_and_mail_addresses_are_masked(collector: Collector) -> None:
     """A planted key, a bearer token, passwords and a mail address are in nothing that leaves the collector."""
-    trace = _new_trace()
-    span = _span(
+    trace = new_trace()
+    planted = span(
         trace,
         f"GET as {MAIL}",
         {
@@ -136,18 +90,18 @@ def test_credentials_and_mail_addresses_are_masked(collector: Collector) -> None
             {
                 "name": "exception",
                 "timeUnixNano": str(time.time_ns()),
-                "attributes": _pairs({"exception.message": f"{KEY} is no key"}),
+                "attributes": pairs({"exception.message": f"{KEY} is no key"}),
             }
         ],
         status={"code": 2, "message": f"401: {KEY} of {MAIL}"},
     )
 
-    span["attributes"] += [
-        {"key": "args", "value": {"arrayValue": {"values": [_value("--key"), _value(KEY)]}}},
-        {"key": "user", "value": {"kvlistValue": {"values": [{"key": "mail", "value": _value(MAIL)}]}}},
-        {"key": "reasons", "value": {"arrayValue": {"values": [_value("stop")]}}},
+    planted["attributes"] += [
+        {"key": "args", "value": {"arrayValue": {"values": [value("--key"), value(KEY)]}}},
+        {"key": "user", "value": {"kvlistValue": {"values": [{"key": "mail", "value": value(MAIL)}]}}},
+        {"key": "reasons", "value": {"arrayValue": {"values": [value("stop")]}}},
     ]
-    _send(collector, "traces", [span], {"owner": MAIL})
+    send(collector, "traces", [planted], {"owner": MAIL})
     wait_until(lambda: bool(_kept(collector, trace)), "the trace is kept")
 
     text, (kept,) = collector.kept.read_text(encoding="utf-8"), _kept(collector, trace)
@@ -162,11 +116,11 @@ def test_credentials_and_mail_addresses_are_masked(collector: Collector) -> None
 
 def test_an_overgrown_span_keeps_what_matters(collector: Collector) -> None:
     """Of 200 attributes and a value of 100,000 characters the essentials stay, and the rest is cut."""
-    trace = _new_trace()
+    trace = new_trace()
     chaff: Attributes = {f"chaff.{number}": "x" * 50 for number in range(200)}
     ours: Attributes = {names.TURN_KEEP: True, names.TURN_OUTCOME: "failed", names.RECALL_REASON: "abort"}
 
-    _send(collector, "traces", [_span(trace, "wide", {"big": "y" * 100_000, **chaff, **ours})])
+    send(collector, "traces", [span(trace, "wide", {"big": "y" * 100_000, **chaff, **ours})])
     wait_until(lambda: bool(_kept(collector, trace)), "the trace is kept")
 
     (kept,) = _kept(collector, trace)
@@ -177,16 +131,16 @@ def test_an_overgrown_span_keeps_what_matters(collector: Collector) -> None:
 
 def test_a_failed_span_keeps_its_trace(collector: Collector) -> None:
     """One span with status ERROR keeps the whole trace; a trace that merely was, or was cancelled, is not kept."""
-    failed, usual, cancelled = _new_trace(), _new_trace(), _new_trace()
+    failed, usual, cancelled = new_trace(), new_trace(), new_trace()
     spans = [
-        _span(failed, "search_memory", status={"code": 2}),
-        *(_span(failed, f"child {number}") for number in range(3)),
-        _span(usual, "invoke_agent a", {names.TURN_OUTCOME: "end_turn"}),
-        _span(cancelled, "invoke_agent a", {names.TURN_OUTCOME: "cancelled"}),
+        span(failed, "search_memory", status={"code": 2}),
+        *(span(failed, f"child {number}") for number in range(3)),
+        span(usual, "invoke_agent a", {names.TURN_OUTCOME: "end_turn"}),
+        span(cancelled, "invoke_agent a", {names.TURN_OUTCOME: "cancelled"}),
     ]
-    _send(collector, "traces", spans)
-    last = _new_trace()
-    _send(collector, "traces", [_span(last, "last", {names.TURN_KEEP: True})])
+    send(collector, "traces", spans)
+    last = new_trace()
+    send(collector, "traces", [span(last, "last", {names.TURN_KEEP: True})])
     wait_until(lambda: bool(_kept(collector, last)), "the last trace is kept")
 
     assert len(_kept(collector, failed)) == 4
@@ -195,12 +149,12 @@ def test_a_failed_span_keeps_its_trace(collector: Collector) -> None:
 
 def test_a_marker_that_comes_first_keeps_what_comes_late(collector: Collector) -> None:
     """A turn longer than the decision is kept for its marker alone, and spans after the decision follow it."""
-    trace = _new_trace()
+    trace = new_trace()
     parent = secrets.token_hex(8)
-    _send(collector, "traces", [_span(trace, names.TURN_MARK, {names.TURN_KEEP: True}, parentSpanId=parent)])
+    send(collector, "traces", [span(trace, names.TURN_MARK, {names.TURN_KEEP: True}, parentSpanId=parent)])
     wait_until(lambda: len(_kept(collector, trace)) == 1, "the marker is kept")
 
-    _send(collector, "traces", [_span(trace, "invoke_agent a", spanId=parent)])
+    send(collector, "traces", [span(trace, "invoke_agent a", spanId=parent)])
 
     wait_until(lambda: len(_kept(collector, trace)) == 2, "the root follows")
 
@@ -208,8 +162,8 @@ def test_a_marker_that_comes_first_keeps_what_comes_late(collector: Collector) -
 def test_environment_is_what_the_collector_says(tmp_path: Path) -> None:
     """A process that calls its environment `local` is in the one that the collector stands for."""
     with run_collector(tmp_path, **QUICK, OTELCOL_ENVIRONMENT="canary", OTELCOL_BASELINE_PERCENT="100") as running:
-        trace = _new_trace()
-        _send(running, "traces", [_span(trace, "one")], {names.DEPLOYMENT: "local"})
+        trace = new_trace()
+        send(running, "traces", [span(trace, "one")], {names.DEPLOYMENT: "local"})
         wait_until(lambda: bool(_kept(running, trace)), "the trace is kept")
         resource = json.loads(running.kept.read_text(encoding="utf-8").splitlines()[0])["resourceSpans"][0]["resource"]
 
@@ -236,8 +190,8 @@ def test_a_full_queue_loses_what_comes_and_counts_it(tmp_path: Path) -> None:
     """With the store away, the queue takes what it may, and every span beyond that is told."""
     with run_collector(tmp_path, **QUICK, OTELCOL_QUEUE_SPANS="2000") as running:
         for _ in range(6):
-            trace = _new_trace()
-            _send(running, "traces", [_span(trace, f"span {number}", status={"code": 2}) for number in range(500)])
+            trace = new_trace()
+            send(running, "traces", [span(trace, f"span {number}", status={"code": 2}) for number in range(500)])
         lost = "otelcol_exporter_enqueue_failed_spans_total"
         wait_until(
             lambda: running.own("otelcol_exporter_queue_size", "otlp_grpc") + running.own(lost) == 3000,
@@ -251,7 +205,7 @@ def test_logs_are_taken(collector: Collector) -> None:
     """Log records are accepted, so that an agent that exports them loses none on the way."""
     before = collector.own("otelcol_receiver_accepted_log_records_total")
 
-    _send(collector, "logs", [{"timeUnixNano": str(time.time_ns()), "body": {"stringValue": f"key {KEY}"}}])
+    send(collector, "logs", [{"timeUnixNano": str(time.time_ns()), "body": {"stringValue": f"key {KEY}"}}])
 
     assert collector.own("otelcol_receiver_accepted_log_records_total") == before + 1
 
@@ -260,10 +214,10 @@ def test_logs_are_masked(tmp_path: Path) -> None:
     """With a second file that shows the log records, their texts and attributes hold neither key nor mail address."""
     shown = tmp_path / "shown.yaml"
     shown.write_text("exporters: {debug/logs: {verbosity: detailed}}", encoding="utf-8")
-    record = {"body": {"stringValue": f"key {KEY} of {MAIL}"}, "attributes": _pairs({"who": MAIL})}
+    record = {"body": {"stringValue": f"key {KEY} of {MAIL}"}, "attributes": pairs({"who": MAIL})}
 
     with run_collector(tmp_path, COLLECTOR_FILE, shown, **QUICK) as running:
-        _send(running, "logs", [{"timeUnixNano": str(time.time_ns()), **record}])
+        send(running, "logs", [{"timeUnixNano": str(time.time_ns()), **record}])
         wait_until(lambda: "Body: Str(" in running.log, "the record is shown")
         log = running.log
 
@@ -277,9 +231,9 @@ def test_the_file_of_kept_traces_is_bounded(tmp_path: Path) -> None:
     with run_collector(tmp_path, **QUICK, **limits) as running:
         for _ in range(20):
             chaff: Attributes = {f"chaff.{number}": "x" * 4000 for number in range(60)}
-            _send(running, "traces", [_span(_new_trace(), "wide", chaff) for _ in range(2)])
-        last = _new_trace()
-        _send(running, "traces", [_span(last, "last")])
+            send(running, "traces", [span(new_trace(), "wide", chaff) for _ in range(2)])
+        last = new_trace()
+        send(running, "traces", [span(last, "last")])
         wait_until(lambda: bool(_kept(running, last)), "the last trace is kept")
         files = sorted(tmp_path.glob("kept*.jsonl"))
 
