@@ -76,20 +76,36 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What came of a replay: the same figures as a recall tells when it is closed.
+    """What came of a replay: where memory went; the closed `handle` says what a recall tells when it is closed.
 
-    `holds`: one for each ask that came. `moments`: when notes that came could still have gone with a send. `gained`:
-    the turn had time, before it was ended from outside, that was not recorded.
+    `waited`: all holds added. `holds`: one for each ask that came. `moments`: when notes that came could still have
+    gone with a send; `first_send`: the last of them at which word matches could. `gained`: the turn had time, before it
+    was ended from outside, that was not recorded. `ended`: when the turn was over.
     """
 
     delivered: Delivered
-    phases: Phase
-    outcome: Outcome
-    reason: Reason
+    handle: RecallHandle
     waited: float
     holds: tuple[Held, ...]
     moments: tuple[float, ...]
+    first_send: float
     gained: bool
+    ended: float
+
+    @property
+    def phases(self) -> Phase:
+        """Which results were delivered."""
+        return self.handle.phases
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the recall."""
+        return self.handle.outcome
+
+    @property
+    def reason(self) -> Reason:
+        """Why nothing came, or why the refined notes did not."""
+        return self.handle.reason
 
 
 def replay(course: Course, policy: Policy, world: World, habits: Habits, recorded: Sequence[Held] | None) -> Replayed:
@@ -117,6 +133,7 @@ class _Replay:
         self._waited = 0.0
         self._holds: list[Held] = []
         self._moments: list[float] = []
+        self._first_send = 0.0
         self._searched = False
         self._holding = False
         self._could_refine: float | None = None if world.search is not None else 0.0
@@ -155,13 +172,13 @@ class _Replay:
         self._handle.close(self._course.cause)
         return Replayed(
             delivered=delivered_at(self._handle.points),
-            phases=self._handle.phases,
-            outcome=self._handle.outcome,
-            reason=self._handle.reason,
+            handle=self._handle,
             waited=self._waited,
             holds=tuple(self._holds),
             moments=tuple(self._moments),
+            first_send=self._first_send,
             gained=gained,
+            ended=ended,
         )
 
     def _go_on(self, under_way: Delivery | None, *, still_asking: bool) -> None:
@@ -197,6 +214,8 @@ class _Replay:
             self._advance(now)
         now, hold_back, looked = self._look(number, ask, now, until)
         self._moments.append(now)
+        if ask.point is Point.INITIAL:
+            self._first_send = now
         now = min(now, self._until)
         self._held(number, ask, Held(now - at, looked=looked, behind=bool(hold_back)))
         if not ask.retry:
@@ -222,20 +241,26 @@ class _Replay:
 
     def _look(self, number: int, ask: Ask, now: float, until: float) -> tuple[float, frozenset[NoteVersion], bool]:
         """Look at the files of what is due; return when that ended, what stays behind, and whether anything was due."""
+        due = self._due(ask.point)
+        if not due:
+            return now, frozenset(), False
         end = now + hold.time_to_check(until, now=now)
         looked: set[NoteVersion] = set()
-        while unseen := {note.version for note in self._handle.offered(ask.point)} - looked:
+        while unseen := due - looked:
             seconds, late = self._look_seconds(number, ask, unseen)
-            if now + seconds > end + SAME_MOMENT:
-                now = end + late
-                self._advance(now)
-                break
-            now += seconds + late
+            slow = now + seconds > end + SAME_MOMENT
+            now = end + late if slow else now + seconds + late
             self._advance(now)
-            self._handle.withdraw(version for version in unseen if version.note in self._course.withdrawn)
-            looked |= unseen
-        due = {note.version for note in self._handle.offered(ask.point)}
-        return now, frozenset(due - looked), bool(due | looked)
+            if not slow:
+                self._handle.withdraw(version for version in unseen if version.note in self._course.withdrawn)
+                looked |= unseen
+            due = self._due(ask.point)
+            if slow:
+                break
+        return now, frozenset(due - looked), True
+
+    def _due(self, point: Point) -> set[NoteVersion]:
+        return {note.version for note in self._handle.offered(point)}
 
     def _look_seconds(self, number: int, ask: Ask, unseen: Iterable[NoteVersion]) -> tuple[float, float]:
         """Return how long a look takes, as then or as it usually does, and how late a busy loop notices its end."""

@@ -15,7 +15,7 @@ from statistics import median
 from recallscope.runtime.lab.course import Course, LeftOut, course_of
 from recallscope.runtime.lab.intervals import Interval, quantile, quantile_interval, wilson
 from recallscope.runtime.lab.replay import Habits, Held, Replayed, Settling, World, replay
-from recallscope.runtime.lab.worlds import Speed, possible
+from recallscope.runtime.lab.worlds import Doubt, Speed, possible
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.recall.policy import Policy, policy_named
 from recallscope.runtime.recall.recaller import SELECTOR_SAFETY_SECONDS
@@ -52,12 +52,13 @@ class Setting:
 class Prediction:
     """What one turn would have received: one place, or those between which its record does not decide.
 
-    `waited`: all its holds added, in seconds, at least and at most.
+    `waited`: all its holds added, in seconds, at least and at most. `doubt`: why it is not known which place it is.
     """
 
     turn: str
     delivered: frozenset[Delivered]
     waited: tuple[float, float]
+    doubt: Doubt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,11 @@ class WhatIf:
     def unknown(self) -> int:
         """How many turns have no known end under this setting."""
         return sum(len(each.delivered) > 1 for each in self.predictions)
+
+    @property
+    def doubts(self) -> Mapping[Doubt, int]:
+        """How many turns have no known end, by the reason, the most frequent first."""
+        return dict(Counter(each.doubt for each in self.predictions if each.doubt is not None).most_common())
 
     def at(self, *places: Delivered) -> Shares:
         """Return the share of the turns that receive memory at one of `places`."""
@@ -186,6 +192,11 @@ class Record:
         )
 
     @property
+    def policies(self) -> Mapping[PolicyName, int]:
+        """How many of the turns were recorded under which policy, the most frequent first."""
+        return dict(Counter(course.policy.name for course in self.courses).most_common())
+
+    @property
     def recorded(self) -> WhatIf:
         """What the turns received, as it was recorded."""
         return WhatIf(
@@ -204,13 +215,14 @@ class Record:
         """Return what the turns would have received under `setting`."""
         predictions: list[Prediction] = []
         for course, holds in zip(self.courses, self.holds, strict=True):
-            ways = possible(course, setting.of(course.policy), setting.speed, self.habits, holds)
-            waits = [way.waited for way in ways]
+            found = possible(course, setting.of(course.policy), setting.speed, self.habits, holds)
+            waits = [way.waited for way in found.ways]
             predictions.append(
                 Prediction(
                     turn=course.turn,
-                    delivered=frozenset(way.delivered for way in ways),
+                    delivered=frozenset(way.delivered for way in found.ways),
                     waited=(min(waits), max(waits)),
+                    doubt=found.doubt,
                 )
             )
         return WhatIf(setting=setting, predictions=tuple(predictions))
