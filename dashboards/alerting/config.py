@@ -8,7 +8,7 @@ from enum import StrEnum, unique
 from typing import Final
 
 from recallscope.dashboards import config as shared
-from recallscope.telemetry.queries.alerts import Share
+from recallscope.telemetry.queries.alerts import Share, once
 
 __all__ = ["BURNS", "COMMITTED", "MOST_SHARE", "Burn", "Config", "Objective", "Severity", "burns_for"]
 
@@ -96,7 +96,7 @@ class Config:
     """What the rules are made from; `COMMITTED` holds the values."""
 
     selector: str
-    """Which series of Recallscope count."""
+    """Which series of Recallscope count: of two jobs that tell of the same turns, one."""
     collector_selector: str
     """Which series of collectors count."""
     runbooks: str
@@ -124,7 +124,8 @@ class Config:
 
     front_ends: str
     """Which processes are expected to stay; the others are a person's."""
-    gone_after: str
+    gone_known: str
+    """For how long a process that pushed is missed: a Prometheus keeps what it knows for 15 days by default."""
     known: str
     """For how long a process that was scraped is missed."""
 
@@ -139,7 +140,7 @@ class Config:
 
 
 COMMITTED: Final = Config(
-    selector='job!=""',
+    selector=once('job!=""'),
     collector_selector='job!=""',
     runbooks=shared.RUNBOOKS,
     slow_turns=Objective(target=1 - shared.SLOW_TURN_SHARE, pages=True),
@@ -157,7 +158,7 @@ COMMITTED: Final = Config(
     silence_least=20,
     catalog_age=900.0,
     front_ends="serve|worker",
-    gone_after="1h",
+    gone_known="15d",
     known="1d",
     telemetry_lost=Share(window="30m", above=shared.TELEMETRY_LOSS, least=10, of=100),
     observer_window="15m",

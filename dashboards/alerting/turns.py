@@ -62,11 +62,12 @@ def alerts(config: Config) -> tuple[Alert, ...]:
         Alert(
             name="RecallscopeProcessGone",
             severity=Severity.PAGE,
-            expr=process_gone(config.selector, front_ends=config.front_ends, before=config.gone_after),
+            expr=process_gone(config.selector, front_ends=config.front_ends, known=config.gone_known),
             held="5m",
             summary="No process sends metrics any more.",
             description=(
-                f"{COUNT} processes of job {label('job')} sent metrics {config.gone_after} ago, and none does now."
+                f"{COUNT} processes of job {label('job')} that should stay ({config.front_ends.replace('|', ', ')}) "
+                f"sent metrics within {config.gone_known}, and none does now."
             ),
         ),
     )

@@ -1,6 +1,7 @@
 """What each alert asks of a Prometheus: conditions that answer with the job, and with what made them true.
 
-Jobs are never mixed, since one series may reach a Prometheus on two ways, under two jobs; `selector` chooses them.
+Jobs are never mixed, since one series may reach a Prometheus on two ways, under two jobs; `selector` chooses them, and
+`once` leaves out those that are marked as a second way.
 A share is asked of a least number of events, so that one event of three wakes nobody. Windows are PromQL ranges such
 as `15m`, shares lie between 0 and 1, ages and lags are seconds.
 """
@@ -23,6 +24,7 @@ __all__ = [
     "nothing_delivered",
     "nothing_found",
     "observer_failing",
+    "once",
     "process_down",
     "process_gone",
     "selector_failing",
@@ -44,6 +46,9 @@ SKIPS: Final = (
 OVERFLOW: Final = "otel_metric_overflow"
 """The label of the series into which a metric with too many label values puts the rest."""
 
+SECOND_WAY: Final = 'alerts="off"'
+"""The label of series that tell of turns which the same Prometheus knows from another job: nothing alerts on them."""
+
 _STRUCTURE: Final = "(.+?)(?:_bucket|_count|_sum|_total)?"
 """A series' name, the metric's first and then what its kind adds."""
 
@@ -56,6 +61,11 @@ class Share:
     above: float
     least: int
     of: int
+
+
+def once(selector: str) -> str:
+    """Return `selector` without the series that are marked as a second way to the same turns."""
+    return f"{selector}, {SECOND_WAY.replace('=', '!=')}"
 
 
 def burning(level: ServiceLevel, *, long: str, short: str, above: float, least: int, of: int) -> str:
@@ -156,11 +166,16 @@ def process_down(selector: str, *, known: str = "1d") -> str:
     return f"up{{{selector}}} == 0\nand on (job, instance)\n{ours}"
 
 
-def process_gone(selector: str, *, front_ends: str, before: str) -> str:
-    """Ask for jobs without scrapes where a process with one of `front_ends` told of itself `before`, and none now."""
-    told = f'target_info{{{selector}, {prometheus_label(names.FRONT_END)}=~"{front_ends}"}}'
-    then, now, scraped = f"{told} offset {before}", told, f"up{{{selector}}}"
-    return "\nunless\n".join(f"count by (job) ({series})" for series in (then, now, scraped))
+def process_gone(selector: str, *, front_ends: str, known: str) -> str:
+    """Ask for jobs where processes with one of `front_ends` pushed within `known`, and none does now.
+
+    It is true for `known` after the last word of the last process, or for as long as the Prometheus keeps that. It
+    misses processes that lived for less than ten minutes: so often it looks back, since samples of weeks are many.
+    What is pushed has its process as `instance`; what is scraped has it as a label beside that, and `up` for its end.
+    """
+    pushed = f'{selector}, {prometheus_label(names.SERVICE_INSTANCE)}=""'
+    told = f'target_info{{{pushed}, {prometheus_label(names.FRONT_END)}=~"{front_ends}"}}'
+    return f"count by (job) (last_over_time({told}[{known}:10m]))\nunless\ncount by (job) ({told})"
 
 
 # Telemetry itself

@@ -1,4 +1,4 @@
-"""Every matcher of a histogram's bounds fits both ways of writing them: `1.0` when scraped, `1` through the collector."""
+"""Every matcher of a histogram's bounds fits both ways of writing them: `1.0` as scraped, `1` through a collector."""
 
 import re
 from collections.abc import Iterator

@@ -156,6 +156,15 @@ def test_no_rule_mixes_jobs(shipped: Path) -> None:
     assert mixed == []
 
 
+def test_alerts_without_a_least_number_are_said_as_such(shipped: Path) -> None:
+    """docs/alerts.md names those that one turn, process or exporter fires: they ask for a state and count nothing."""
+    page = (shipped.parent / "docs" / "alerts.md").read_text(encoding="utf-8")
+    [told] = re.findall(r"^\*\*Without a least number\*\*.*?:(.*?)\.$", page, flags=re.MULTILINE | re.DOTALL)
+    without = [rule["alert"] for rule in _rules(shipped) if "alert" in rule and " >= " not in rule["expr"]]
+
+    assert sorted(re.findall(r"`(\w+)`", told)) == sorted(without)
+
+
 @pytest.mark.parametrize("target", [0.93, 0.95, 0.99, 0.999])
 def test_every_burn_rate_alert_can_fire(target: float) -> None:
     """Below half of all events bad, whatever the target: two pages, two tickets, the longest window at the target."""
