@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from recallscope.runtime.cli.console import show
-from recallscope.runtime.cli.turn_source import source_of, source_options
+from recallscope.runtime.cli.page_file import check_place, write_whole
+from recallscope.runtime.cli.turn_source import source_of, source_options, tell_broken
 from recallscope.runtime.errors import LabError
 from recallscope.telemetry.explain.data import explained
 from recallscope.telemetry.explain.page import page_of
@@ -30,16 +31,19 @@ def explain(
     TURN_OR_TRACE is the id of a turn or of its trace, the begin of either, or `last`. The turn is read from the
     journal, or from where --from says. --html writes one page that needs nothing else.
     """
+    if not name.strip():
+        raise click.BadArgumentUsage("TURN_OR_TRACE is empty; give the id of a turn or of its trace, or last")
+    if page is not None:
+        check_place(page, "--html")
     source = source_of(context, place, service)
     try:
-        turn = source.find(name)
+        turn = source.find(name.strip())
     except ReadError as error:
+        tell_broken(source)
         raise LabError(str(error)) from error
+    tell_broken(source)
     if page is not None:
-        try:
-            page.write_text(page_of(turn), encoding="utf-8")
-        except OSError as error:
-            raise LabError(f"{page} cannot be written: {error.strerror}; name another file") from error
+        write_whole(page_of(turn), page, "--html")
         click.echo(f"{page}: turn {turn.turn} of {source.where}", err=True)
     if as_json:
         click.echo(json.dumps(explained(turn), indent=2))

@@ -1,7 +1,5 @@
 """`recallscope report`: the comparison, the service levels and the slow turns as one self-contained HTML page."""
 
-import os
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +8,12 @@ import click
 
 from recallscope.runtime import __version__
 from recallscope.runtime.cli.number import Whole
+from recallscope.runtime.cli.output import complain
+from recallscope.runtime.cli.page_file import check_place, write_whole
 from recallscope.runtime.cli.prometheus import DEFAULT_JOB, read_traffic, without_login
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.cli.since import SINCE, Since
+from recallscope.runtime.cli.turn_source import tell_broken
 from recallscope.runtime.config import Settings
 from recallscope.runtime.errors import LabError
 from recallscope.runtime.lab.expectations import POLICIES
@@ -53,6 +54,7 @@ CEILINGS = (0.0, 0.025, 0.05, 0.1, 0.2, 0.5)
 """The ceilings of `tiered` (seconds) that it asks for."""
 
 STDOUT = "-"
+NOTHING = 1
 
 
 @click.command("report")
@@ -77,15 +79,19 @@ def report(
     job: str | None,
     top: int,
     out: str,
-) -> None:
+) -> int:
     """Write one HTML page with plots: service levels, comparison of the policies, waits, slow turns.
 
     The turns come from the journal (or --from), and so do the figures unless a Prometheus has them. The page needs
-    neither network nor scripts.
+    neither network nor scripts. Exit code 1: no turn was found (the page says so), or it could not be written.
     """
     settings = settings_in_force(context)
     if job is not None and prometheus is None:
         raise click.UsageError("--job says what to read from a Prometheus; add --from-prometheus URL")
+    if not out:
+        raise click.BadParameter("it is empty; name a file, or - for stdout", param_hint="'--out'")
+    if out != STDOUT:
+        check_place(Path(out), "--out")
     asked = since or DEFAULT_SINCE
     now = time.time()
     try:
@@ -93,15 +99,23 @@ def report(
         gathered = gather(source.turns(since=now - asked.seconds), top=top, keep=REPLAYED)
     except ReadError as error:
         raise LabError(str(error)) from error
+    tell_broken(source)
     live = None
     if prometheus is not None:
         job = job or DEFAULT_JOB
         reading = read_traffic(prometheus, job=job, seconds=asked.seconds, settings=settings)
         live = _Live(reading, f"job {job} in {without_login(prometheus)}", job)
     page = report_page(source, gathered, live, settings=settings, asked=asked, now=now)
-    _write(render(page), out)
-    if out != STDOUT:
-        click.echo(f"{out}: {_turns(gathered.turns)} of {source.where}", err=True)
+    if out == STDOUT:
+        click.echo(render(page), nl=False)
+    else:
+        write_whole(render(page), Path(out), "--out")
+        complain(f"{out}: {_turns(gathered.turns)} of {source.where}")
+    if not gathered.turns and (live is None or not live.reading.counts.total(names.TURN_DURATION)):
+        where = source.where if live is None else f"{source.where}, nor in {live.where}"
+        complain(f"recallscope: no turn of the last {asked} was found in {where}; try --since 7d, or another --from")
+        return NOTHING
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,24 +226,3 @@ def _remarks(source: TurnSource, gathered: Gathered, live: _Live | None, asked: 
             "shares are those of the kept ones."
         )
     return tuple(Remark(text=text, level=Level.WARNING) for text in told)
-
-
-def _write(text: str, out: str) -> None:
-    """Write the page whole or not at all."""
-    if out == STDOUT:
-        click.echo(text, nl=False)
-        return
-    path = Path(out)
-    try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(text)
-        Path(file.name).chmod(0o644 & ~_umask())
-        Path(file.name).replace(path)
-    except OSError as error:
-        raise LabError(f"{out} cannot be written: {error.strerror or error}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

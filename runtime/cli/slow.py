@@ -8,7 +8,7 @@ import click
 from recallscope.runtime.cli.console import show
 from recallscope.runtime.cli.number import Whole
 from recallscope.runtime.cli.since import SINCE, Since
-from recallscope.runtime.cli.turn_source import source_of, source_options
+from recallscope.runtime.cli.turn_source import source_of, source_options, tell_broken
 from recallscope.runtime.errors import LabError
 from recallscope.telemetry.explain.data import SCHEMA, summary
 from recallscope.telemetry.explain.slow import SlowTurns
@@ -38,6 +38,7 @@ def slow(context: click.Context, *, since: Since, top: int, place: str | None, s
         turns = source.slowest(top=top, since=time.time() - since.seconds)
     except ReadError as error:
         raise LabError(str(error)) from error
+    tell_broken(source)
     if as_json:
         told = {"schema": SCHEMA, "since": str(since), "turns": [summary(turn) for turn in turns]}
         click.echo(json.dumps(told, indent=2))

@@ -5,13 +5,14 @@ from typing import TypeVar
 
 import click
 
+from recallscope.runtime.cli.output import complain
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.errors import LabError
 from recallscope.telemetry.read.figures import ReadError
 from recallscope.telemetry.read.open_source import open_source
 from recallscope.telemetry.read.sources import TurnSource
 
-__all__ = ["source_of", "source_options"]
+__all__ = ["source_of", "source_options", "tell_broken"]
 
 CommandT = TypeVar("CommandT", bound=Callable[..., object])
 
@@ -31,6 +32,16 @@ def source_options(command: CommandT) -> CommandT:
         "(default: the journal of the configuration).",
     )
     return place(service(command))
+
+
+def tell_broken(source: TurnSource) -> None:
+    """Say on stderr, in one line, that broken lines were left out, if there were any in what was read."""
+    if source.broken:
+        lines, were = ("1 broken line", "was") if source.broken == 1 else (f"{source.broken} broken lines", "were")
+        complain(
+            f"recallscope: {lines} in {source.where} {were} left out, so turns may lack parts; a full disk, or another "
+            "program that wrote there, leaves such"
+        )
 
 
 def source_of(context: click.Context, place: str | None, service: str) -> TurnSource:

@@ -1,10 +1,9 @@
 """`recallscope whatif`: what another ceiling, policy, limit or selector would have given, from recorded turns."""
 
 import json
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -12,8 +11,10 @@ import click
 from rich.console import Console
 
 from recallscope.runtime.cli.number import finite
+from recallscope.runtime.cli.page_file import check_place, write_whole
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.cli.since import SINCE, Since
+from recallscope.runtime.cli.turn_source import tell_broken
 from recallscope.runtime.config import Settings
 from recallscope.runtime.errors import LabError
 from recallscope.runtime.lab.whatif import Record, Setting
@@ -139,16 +140,17 @@ def whatif(
         Axis.SELECTOR_DELAY: delays,
     }
     question = _question(given, tuple(PolicyName(name) for name in policies))
+    for path, option in ((html, "--html"), (svg, "--svg")):
+        if path is not None:
+            check_place(path, option)
     source, record = _read(settings, place, since, None if recorded is None else PolicyName(recorded))
     if verify:
         return _verify(record)
     answer = Answer.of(question, record)
-    for path, text in (
-        (html, lambda: html_page(answer, source=f"From {source.where}.")),
-        (svg, lambda: svg_plot(answer)),
-    ):
-        if path is not None:
-            _write(path, text)
+    if html is not None:
+        write_whole(html_page(answer, source=f"From {source.where}."), html, "--html")
+    if svg is not None:
+        write_whole(svg_plot(answer), svg, "--svg")
     if as_json:
         click.echo(json.dumps(answer.as_data(), indent=2))
     else:
@@ -196,6 +198,7 @@ def _read(
         )
     except ReadError as error:
         raise LabError(str(error)) from error
+    tell_broken(source)
     if not record.courses and not record.differing:
         told = " ".join(in_words(record)[1:])
         raise LabError(f"no turn in {source.where} can be replayed; check --from and --since. {told}".strip())
@@ -226,15 +229,3 @@ def _show(answer: Answer) -> None:
     if callable(reconfigure):
         reconfigure(errors="replace")  # a mark that an old terminal cannot show is no reason to fail
     Console(width=None if out.isatty() else WIDTH, highlight=False).print(WhatIfTable(answer))
-
-
-def _write(path: Path, text: Callable[[], str]) -> None:
-    """Write a file whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text(), encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise LabError(f"{path} cannot be written: {error.strerror}; choose another file") from error
-    click.echo(f"wrote {path}", err=True)

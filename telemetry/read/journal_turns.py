@@ -13,13 +13,13 @@ from functools import partial
 from heapq import nlargest
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import BinaryIO, Final
 
 import orjson
 
-from recallscope.telemetry.encode import VERSION
 from recallscope.telemetry.journal import FILE_PATTERN
 from recallscope.telemetry.read.figures import ReadError
+from recallscope.telemetry.read.journal_lines import BrokenLines, event_on
 from recallscope.telemetry.read.lenient import mapping, number
 from recallscope.telemetry.read.recorded import RecordedTurn
 from recallscope.telemetry.read.sources import LAST, ambiguous, not_found, slowest_of
@@ -48,11 +48,17 @@ class JournalTurns:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)
+        self._broken = BrokenLines()
 
     @property
     def where(self) -> str:
         """What is read, for people."""
         return f"the journal in {', '.join(map(str, self._paths))}"
+
+    @property
+    def broken(self) -> int:
+        """How many broken lines stood in what was read so far; a torn last line is none."""
+        return self._broken.count
 
     def turns(self, *, since: float | None = None) -> Iterator[RecordedTurn]:
         """Yield the turns that ended, or were last seen, at `since` or later.
@@ -124,7 +130,9 @@ class JournalTurns:
             named = _FILE_NAME.fullmatch(path.name)
             process = (str(path.parent), named[1], named[2]) if named is not None else (str(path),)
             by_process.setdefault(process, []).append((int(named[3]) if named is not None else 0, path))
-        return [_Stream.of([path for _, path in sorted(files)]) for _, files in sorted(by_process.items())]
+        return [
+            _Stream.of([path for _, path in sorted(files)], self._broken) for _, files in sorted(by_process.items())
+        ]
 
     def _files(self) -> Iterator[Path]:
         for path in self._paths:
@@ -181,7 +189,7 @@ def _spans(stream: "_Stream", begin: int) -> Iterator[_TurnSpan]:
     for position, line in stream.raw(begin):
         if not (b'"TurnStarted"' in line or b'"TurnFinished"' in line):
             continue
-        event = _event(line)
+        event = event_on(line)
         op = event.get("op") if event is not None else None
         if event is None or not isinstance(op, str):
             continue
@@ -194,7 +202,7 @@ def _spans(stream: "_Stream", begin: int) -> Iterator[_TurnSpan]:
             took = sum(number(seconds) or 0.0 for seconds in mapping(event.get("phases")).values())
             since, first = started.pop(op, (begin, wall - took))
             yield _TurnSpan(stream, since, op, wall, wall - first)
-    last = next((event["wall"] for event in (_event(line),) if event is not None), 0.0)
+    last = next((event["wall"] for event in (event_on(line),) if event is not None), 0.0)
     for op, (position, first) in started.items():
         yield _TurnSpan(stream, position, op, max(last, first), max(0.0, last - first))
 
@@ -226,10 +234,11 @@ class _Stream:
     files: tuple[Path, ...]
     ends: tuple[int, ...]
     written: float
+    broken: BrokenLines
 
     @classmethod
-    def of(cls, files: Sequence[Path]) -> "_Stream":
-        """Look at `files`, in their order.
+    def of(cls, files: Sequence[Path], broken: BrokenLines) -> "_Stream":
+        """Look at `files`, in their order; broken lines are counted in `broken`.
 
         Raises:
             ReadError: one cannot be looked at.
@@ -246,7 +255,7 @@ class _Stream:
                 raise ReadError(f"{file} cannot be read: {error.strerror}") from error
             sizes.append(found.st_size)
             written = max(written, found.st_mtime)
-        return cls(tuple(files), tuple(accumulate(sizes)), written)
+        return cls(tuple(files), tuple(accumulate(sizes)), written, broken)
 
     @property
     def size(self) -> int:
@@ -268,15 +277,18 @@ class _Stream:
                 _to_line(file, offset)
                 position = self.start_of(index) + file.tell()
                 for line in iter(partial(file.readline, MAX_LINE_BYTES), b""):
+                    self.broken.look(self.files[0], position, line)
                     yield position, line
                     position += len(line)
 
     def lines(self, begin: int = 0) -> Iterator[Line]:
         """Yield the events from the first whole line at or behind `begin` on."""
-        for _, line in self.raw(begin):
-            event = _event(line)
+        for position, line in self.raw(begin):
+            event = event_on(line)
             if event is not None:
                 yield event
+            else:
+                self.broken.judge(self.files[0], position, line)
 
     def position_of(self, wall: float) -> int:
         """Return a position before which nothing of `wall` (seconds since 1970) or later stands."""
@@ -307,21 +319,6 @@ def _to_line(file: BinaryIO, offset: int) -> None:
         file.readline()
 
 
-def _event(line: bytes) -> dict[str, Any] | None:
-    """Return the event on a whole line of this version."""
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        parsed: object = orjson.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(parsed, dict):
-        return None
-    event = cast("dict[str, Any]", parsed)
-    known = event.get("v") == VERSION and isinstance(event.get("event"), str)
-    return event if known and number(event.get("wall")) is not None else None
-
-
 @dataclass(frozen=True, slots=True)
 class _Places:
     """Where names were found: the streams, each with the position of the first line that has the name."""
@@ -340,7 +337,7 @@ class _Places:
             pattern = re.compile(b'"%b":"(?:%b)%b"' % (key.encode(), texts, rest))
             for stream in streams:
                 for position, line in _matches(stream, pattern):
-                    event = _event(line)
+                    event = event_on(line)
                     name = event.get(key) if event is not None else None
                     if event is None or not isinstance(name, str):
                         continue

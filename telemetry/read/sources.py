@@ -23,6 +23,11 @@ class TurnSource(Protocol):
         """What is read, for people."""
         ...
 
+    @property
+    def broken(self) -> int:
+        """How many broken lines stood in what was read so far, and were left out; a torn last line is none."""
+        ...
+
     def turns(self, *, since: float | None = None) -> Iterator[RecordedTurn]:
         """Yield the turns that ended, or were last seen, at `since` (seconds since 1970) or later, in no order.
 

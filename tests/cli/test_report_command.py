@@ -10,9 +10,11 @@ import pytest
 
 from recallscope.runtime import __version__
 from recallscope.runtime.cli.main import main
+from recallscope.runtime.cli.page_file import write_whole
 from recallscope.runtime.cli.report import report_page
 from recallscope.runtime.cli.since import Since
 from recallscope.runtime.config import load
+from recallscope.runtime.errors import LabError
 from recallscope.runtime.events import Event, PolicyName
 from recallscope.telemetry.anchor import Anchor
 from recallscope.telemetry.encode import Encoder
@@ -172,11 +174,25 @@ def test_the_command_writes_the_page_whole(report: Report, tmp_path: Path) -> No
 
 
 def test_without_a_journal_the_page_says_so(report: Report) -> None:
-    """A machine on which nothing was recorded gets a page, too."""
+    """A machine on which nothing was recorded gets a page, too; as of `slow`, exit code 1 and a hint."""
     code, page, told = report("--out", "-")
 
-    assert (code, told) == (0, "")
+    assert code == 1
+    assert told.startswith("recallscope: no turn of the last 24h was found in the journal in ")
+    assert told.endswith("; try --since 7d, or another --from\n")
     assert "No turn of the last 1 d was found" in page
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither half a page nor the file that it was prepared in."""
+    (tmp_path / "taken").mkdir()
+
+    with pytest.raises(LabError, match="taken is a folder"):
+        write_whole("text", tmp_path / "taken", "--out")
+    with pytest.raises(LabError, match=r"cannot be written: .*; name another file with --out"):
+        write_whole("text", tmp_path / ("x" * 300), "--out")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +201,11 @@ def test_without_a_journal_the_page_says_so(report: Report) -> None:
         (("--since", "yesterday"), 2, "it must be a time such as 90s, 30m, 1h30m, 24h or 7d"),
         (("--job", "agents"), 2, "--job says what to read from a Prometheus; add --from-prometheus URL"),
         (("--from", "nowhere"), 1, "nowhere is not there; name a journal's folder, a file of spans, or an address"),
-        (("--out", "no/such/folder/page.html"), 1, "no/such/folder/page.html cannot be written: No such file"),
+        (("--out", "no/such/folder/page.html"), 1, "the folder no/such/folder is not there; make it, or change --out"),
+        (("--out", "."), 1, ". is a folder; name a file with --out, such as page.html"),
+        (("--out", "/dev/null/page.html"), 1, "/dev/null is no folder; change --out"),
+        (("--out", ""), 2, "it is empty; name a file, or - for stdout"),
+        (("--out", "x" * 300), 1, "cannot be written: File name too long; name another file with --out"),
         (("--from-prometheus", "http://127.0.0.1:1"), 1, "no answer from http://127.0.0.1:1/api/v1/query: "),
         (("--from-prometheus", "127.0.0.1"), 1, "is no address of a Prometheus; it looks like http://localhost:9090"),
     ],

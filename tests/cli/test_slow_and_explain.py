@@ -123,6 +123,43 @@ def test_slow_in_json_says_where_the_time_went(says: Says) -> None:
     assert told["turns"][1]["waited_seconds"] == 0.2
 
 
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_turn_without_a_name_is_wrong_use(says: Says, name: str) -> None:
+    """Exit code 2, and the sentence says what a name is."""
+    code, out, err = says("explain", name)
+
+    assert (code, out) == (2, "")
+    assert "TURN_OR_TRACE is empty; give the id of a turn or of its trace, or last" in err
+
+
+def test_broken_lines_of_a_journal_are_counted_and_told(says: Says, journal: Path) -> None:
+    """In one line on stderr, each once; a torn last line, an empty one and a foreign object are none of them."""
+    file = journal / "journal-1-1-0001.jsonl"
+    first, *lines = file.read_bytes().splitlines(keepends=True)
+    broken = [b"\x00\x00\x00\n", b'{"v": 1, "event": "TurnSta}\n', b"[1]\n"]
+    harmless = [b"\n", b'{"v": 99, "event": "Later"}\n']
+    file.write_bytes(b"".join([first, broken[0], *harmless, *lines, *broken[1:], b'{"v": 1, "ev']))
+    told = f" broken lines in the journal in {journal} were left out, so turns may lack parts; a full disk, or another "
+
+    said = {command: says(*command) for command in (("slow",), ("report", "--out", "-"), ("explain", "last"))}
+
+    assert [code for code, _, _ in said.values()] == [0, 0, 0]
+    assert said["slow",][2].startswith("recallscope: 2" + told)  # it reads no more than it must
+    assert said["report", "--out", "-"][2].startswith("recallscope: 3" + told)
+    assert said["explain", "last"][2].startswith("recallscope: 3" + told)
+
+
+def test_broken_lines_among_spans_are_told(says: Says, tmp_path: Path, anchor: Anchor) -> None:
+    """As of a journal."""
+    spans = json.dumps(_otlp(golden_turn(), anchor))
+    (tmp_path / "kept.jsonl").write_text(f'{spans}\ntorn"}}]\n{{"resourceSp')
+
+    code, _, err = says("slow", "--from", "kept.jsonl")
+
+    assert (code, err.count("\n")) == (0, 1)
+    assert err.startswith("recallscope: 1 broken line in the spans in kept.jsonl was left out")
+
+
 def test_slow_looks_back_no_further_than_asked(says: Says) -> None:
     """Turns that ended before are not there; nothing at all is exit code 1 and a hint."""
     code, out, err = says("slow", "--since", "30s")
@@ -172,7 +209,7 @@ def test_a_page_that_cannot_be_written_is_one_line(says: Says, tmp_path: Path) -
     code, _, err = says("explain", "s.1", "--html", str(tmp_path / "nowhere" / "turn.html"))
 
     assert code == 1
-    assert "turn.html cannot be written: No such file or directory; name another file" in err
+    assert f"turn.html cannot be written: the folder {tmp_path}/nowhere is not there; make it, or change --html" in err
 
 
 # Back ends
