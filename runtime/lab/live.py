@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from recallscope.runtime.lab.comparison import Comparison, compare_figures
-from recallscope.runtime.lab.expectations import live
+from recallscope.runtime.lab.expectations import Verdict, live
 from recallscope.runtime.lab.wording import count, seconds
 from recallscope.runtime.terms import PolicyName, Scenario
 from recallscope.telemetry import names
 from recallscope.telemetry.queries import TABLE_SCENARIOS
 from recallscope.telemetry.read.counts import Counts
-from recallscope.telemetry.read.levels import LevelName, service_levels
+from recallscope.telemetry.read.levels import FEW, LevelName, ServiceLevel, service_levels
 from recallscope.telemetry.read.prometheus import Reading
 from recallscope.telemetry.report.words import duration, instant, share
 
-__all__ = ["LiveTraffic", "compare_counts", "reading_notes", "traffic_notes"]
+__all__ = ["LiveTraffic", "compare_counts", "hold_of", "reading_notes", "traffic_notes"]
 
 
 NOT_TOLD = 2.0
@@ -49,6 +49,12 @@ class LiveTraffic:
     job: str
 
     @property
+    def differs(self) -> bool:
+        """Whether a cell is not as stated, or `tiered` held first sends more often than it promises."""
+        hold = hold_of(self.reading.counts) if PolicyName.TIERED in self.comparison.policies else None
+        return self.comparison.verdict is Verdict.DIFFERS or (hold is not None and hold.met is False)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know beside the table, in sentences."""
         return (*reading_notes(self.reading, self.job), *traffic_notes(self.reading.counts, self.comparison))
@@ -65,7 +71,12 @@ class LiveTraffic:
                 "turns_without_recall": round(_without_recall(counts)),
                 "ceilings_seconds": {policy.value: [c.lowest, c.highest] for policy, c in counts.ceilings.items()},
                 "initial_waits": {
-                    level.of: {"all": round(level.total), "beyond_ceiling": round(level.total - level.good)}
+                    level.of: {
+                        "all": round(level.total),
+                        "beyond_ceiling": round(level.total - level.good),
+                        "target": level.target,
+                        "met": level.met,
+                    }
                     for level in service_levels(counts)
                     if level.name is LevelName.HOLD
                 },
@@ -102,12 +113,12 @@ def traffic_notes(counts: Counts, comparison: Comparison) -> tuple[str, ...]:
                 f"tiered ran with ceilings from {seconds(tiered.lowest)} to {seconds(tiered.highest)}: its cells are "
                 "judged by the highest, its hold wait for wait."
             )
-    notes += [
-        f"Hold of {level.of}: {count(level.good)} of {count(level.total)} first sends waited no longer than their "
-        f"ceiling and 5 ms ({share(level.good, level.total)})."
-        for level in service_levels(counts)
-        if level.name is LevelName.HOLD and level.of == PolicyName.TIERED
-    ]
+    hold = hold_of(counts)
+    if hold is not None:
+        notes.append(
+            f"Hold of {hold.of}: {count(hold.good)} of {count(hold.total)} first sends waited no longer than their "
+            f"ceiling and 5 ms ({share(hold.good, hold.total)}); {_judged(hold)}."
+        )
     without = _without_recall(counts)
     turns = counts.total(names.TURN_DURATION)
     if without > NOT_TOLD + turns / 100:
@@ -116,6 +127,19 @@ def traffic_notes(counts: Counts, comparison: Comparison) -> tuple[str, ...]:
             "memory, no prompt of a person), and are in no row."
         )
     return tuple(notes)
+
+
+def hold_of(counts: Counts) -> ServiceLevel | None:
+    """Return the service level of the hold of `tiered`, judged as the report judges it; None: nothing was counted."""
+    levels = service_levels(counts)
+    return next((each for each in levels if each.name is LevelName.HOLD and each.of == PolicyName.TIERED), None)
+
+
+def _judged(level: ServiceLevel) -> str:
+    if level.target is None or level.met is None:
+        return f"too few to judge, {FEW} are needed"
+    promised = f"{level.target:.1%}".replace("%", " %")
+    return f"expected are {promised}: {'as stated' if level.met else 'it differs'}"
 
 
 def _without_recall(counts: Counts) -> float:

@@ -12,6 +12,7 @@ from recallscope.runtime.lab.wording import (
     cell_lines,
     conclusion,
     footnotes,
+    promise,
     remarks,
 )
 from recallscope.runtime.terms import PolicyName, Scenario
@@ -36,7 +37,7 @@ def comparison_section(comparison: Comparison, *, notes: Sequence[str] = ()) -> 
     """Return the table of the comparison, its verdicts and remarks; `notes` are sentences to say beside it."""
     columns = (
         Column(title="scenario"),
-        *(Column(title=policy.value, about=about_policy(policy, comparison)) for policy in comparison.policies),
+        *(Column(title=policy.value, about=_about(policy, comparison)) for policy in comparison.policies),
     )
     rows = [
         Row(
@@ -73,6 +74,10 @@ def comparison_section(comparison: Comparison, *, notes: Sequence[str] = ()) -> 
         ),
         data={"verdict": comparison.verdict.value},
     )
+
+
+def _about(policy: PolicyName, comparison: Comparison) -> str:
+    return "; ".join(filter(None, (about_policy(policy, comparison), promise(policy, comparison))))
 
 
 def _differing(comparison: Comparison) -> tuple[Remark, ...]:

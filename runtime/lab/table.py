@@ -18,6 +18,7 @@ from recallscope.runtime.lab.wording import (
     cell_lines,
     conclusion,
     footnotes,
+    promise,
     remarks,
 )
 from recallscope.runtime.terms import Scenario
@@ -57,7 +58,7 @@ class ComparisonTable:
         table = Table(box=box.ROUNDED, width=width, border_style="dim", header_style="none", padding=(0, 1))
         table.add_column(Text("scenario", style="bold"), width=NAME_WIDTH)
         for policy in comparison.policies:
-            about = about_policy(policy, comparison)
+            about = "\n".join(filter(None, (about_policy(policy, comparison), promise(policy, comparison))))
             table.add_column(Text.assemble((policy.value, "bold"), "\n", (about, "dim")), ratio=1, overflow="fold")
         for scenario in comparison.scenarios:
             cells = [comparison.cells[Row(policy, scenario)] for policy in comparison.policies]

@@ -15,6 +15,7 @@ __all__ = [
     "conclusion",
     "count",
     "footnotes",
+    "promise",
     "remarks",
     "seconds",
     "two_digits",
@@ -45,6 +46,12 @@ _POLICIES = {
 def about_policy(policy: PolicyName, comparison: Comparison) -> str:
     """Say how a policy waits."""
     return _POLICIES[policy].format(ceiling=seconds(comparison.ceiling))
+
+
+def promise(policy: PolicyName, comparison: Comparison) -> str | None:
+    """Say what must be seen in each cell of a policy of live traffic; None where it was played: each has its own."""
+    promised = {str(cell.expected) for row, cell in comparison.cells.items() if row.policy is policy}
+    return f"expected: {promised.pop()}" if not comparison.played and len(promised) == 1 else None
 
 
 def cell_lines(cell: Cell) -> tuple[str, ...]:

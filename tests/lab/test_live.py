@@ -1,7 +1,7 @@
 """Live traffic is judged by what it was, and what is not in the table is said."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -71,13 +71,19 @@ def test_what_stands_beside_the_table_is_said() -> None:
 
     assert traffic_notes(several, _compared(several)) == (
         ("tiered ran with ceilings from 50 ms to 200 ms: its cells are judged by the highest, its hold wait for wait."),
-        "Hold of tiered: 40 of 40 first sends waited no longer than their ceiling and 5 ms (100 %).",
+        (
+            "Hold of tiered: 40 of 40 first sends waited no longer than their ceiling and 5 ms (100 %); expected are "
+            "99.9 %: as stated."
+        ),
         "7 of 47 turns began no recall (policy off, no memory, no prompt of a person), and are in no row.",
     )
     assert traffic_notes(none, _compared(none))[0] == (
         "This traffic does not tell the ceiling of tiered: it is judged by the configured one, 100 ms."
     )
-    assert "0 of 40 first sends" in traffic_notes(late, _compared(late))[0]
+    assert traffic_notes(late, _compared(late))[0] == (
+        "Hold of tiered: 0 of 40 first sends waited no longer than their ceiling and 5 ms (0 %); expected are 99.9 %: "
+        "it differs."
+    )
     assert traffic_notes(Counts(), _compared(Counts())) == ()
 
 
@@ -107,6 +113,28 @@ def test_a_prometheus_that_knows_less_is_told(changes: Mapping[str, float | None
     assert reading_notes(replace(READING, **changes), "agents") == notes
 
 
+def test_the_hold_is_judged_as_the_report_judges_it() -> None:
+    """A hold that is not kept differs, though no cell does, unless it is not asked for."""
+    tally = Tally()
+    for number in range(40):
+        tally.add(names.RECALL_TURNS, "tiered", "timed_out", "both", "none")
+        tally.observe(names.RECALL_TURN_WAIT_DURATION, 0.05, "tiered", "timed_out")
+        tally.observe(names.RECALL_WAIT_DURATION, 0.05, "tiered", "initial")
+        if number == 0:
+            tally.add(names.RECALL_WAIT_OVERRUNS, "tiered")
+    tally.ceiling(PolicyName.TIERED, 0.1)
+    one_late = replace(READING, counts=tally.counts())
+
+    def traffic(policies: Sequence[PolicyName]) -> LiveTraffic:
+        compared = compare_counts(one_late.counts, configured=0.1, policies=policies)
+        return LiveTraffic(comparison=compared, reading=one_late, job="agents")
+
+    assert (traffic(POLICIES).comparison.verdict, traffic(POLICIES).differs) == (Verdict.AS_STATED, True)
+    assert "39 of 40" in traffic(POLICIES).notes[0]
+    assert not traffic([PolicyName.PREFETCH]).differs
+    assert not LiveTraffic(comparison=_compared(READING.counts), reading=READING, job="agents").differs
+
+
 def test_live_traffic_as_json() -> None:
     """The comparison's own schema, and what it was read from."""
     live = LiveTraffic(comparison=_compared(READING.counts), reading=READING, job="agents")
@@ -119,7 +147,7 @@ def test_live_traffic_as_json() -> None:
         "to": NOW,
         "turns_without_recall": 0,
         "ceilings_seconds": {"tiered": [0.1, 0.1]},
-        "initial_waits": {"tiered": {"all": 40, "beyond_ceiling": 0}},
+        "initial_waits": {"tiered": {"all": 40, "beyond_ceiling": 0, "target": 0.999, "met": True}},
     }
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert live.comparison.turns_apart == 10

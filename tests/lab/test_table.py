@@ -65,6 +65,7 @@ def test_live_traffic_tells_what_a_row_means(figures: Make) -> None:
 
     got = _drawn(replace(good, turns=only), played=False)
 
+    assert got.partition("├")[0].count("expected: ") == 3
     assert "selector 908 ms" not in got
     assert "not done when the" in got
     assert got.splitlines()[-1] == "All 5 measured cells are as stated."
