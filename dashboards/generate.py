@@ -28,8 +28,9 @@ def dashboards() -> Iterator[tuple[str, str]]:
 
 
 def collector() -> Iterator[tuple[str, str]]:
-    """Yield the collector's configuration beside the stack that starts it, as the tree's root has it."""
-    yield "stack/otel-collector.yaml", (HERE.resolve().parent / "otel-collector.yaml").read_text(encoding="utf-8")
+    """Yield the collector's configurations, of one and of a fleet, as the tree's root has them."""
+    for name in ("otel-collector.yaml", "otel-collector-fleet.yaml"):
+        yield f"stack/{name}", (HERE.resolve().parent / name).read_text(encoding="utf-8")
 
 
 def rules() -> Iterator[tuple[str, str]]:

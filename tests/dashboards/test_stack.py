@@ -42,6 +42,65 @@ def test_images_are_pinned_by_version(services: dict[str, dict[str, Any]]) -> No
     assert [image for image in images.values() if not re.fullmatch(r"[\w./-]+:v?\d+\.\d+\.\d+", image)] == []
 
 
+def test_each_service_says_how_it_is_or_why_it_cannot(services: dict[str, dict[str, Any]], shipped: Path) -> None:
+    """Checks ask the service's own port on loopback; the collector's image has nothing to ask with, and says so."""
+    checks = {name: service["healthcheck"]["test"] for name, service in services.items() if "healthcheck" in service}
+    asked = {name: re.findall(r"http://127\.0\.0\.1:(\d+)(/[\w/-]+)", " ".join(test)) for name, test in checks.items()}
+    agent = services["agent"]["environment"]["OTEL_EXPORTER_PROMETHEUS_PORT"]
+
+    assert asked == {
+        "agent": [(agent, "/metrics")],
+        "prometheus": [("9090", "/-/healthy")],
+        "tempo": [("3200", "/ready")],
+        "grafana": [("3000", "/api/health")],
+    }
+    assert all(test[0] == "CMD" for test in checks.values()), "a shell is not in every image"
+    text = (shipped / "stack" / "compose.yaml").read_text(encoding="utf-8")
+    assert "# no healthcheck:" in text.partition("  collector:")[2].partition("  prometheus:\n    image")[0]
+
+
+def test_services_start_in_an_order_that_can_be_met(services: dict[str, dict[str, Any]]) -> None:
+    """Whoever is waited for until it is healthy has a check; nobody waits for itself."""
+    waits = {name: service.get("depends_on", {}) for name, service in services.items()}
+    healthy = {
+        other for needed in waits.values() for other, how in needed.items() if how["condition"] == "service_healthy"
+    }
+
+    assert {name: sorted(needed) for name, needed in waits.items() if needed} == {
+        "agent": ["collector"],
+        "collector": ["prometheus", "tempo"],
+        "grafana": ["prometheus", "tempo"],
+    }
+    assert [name for name in healthy if "healthcheck" not in services[name]] == []
+
+
+@pytest.mark.parametrize(
+    ("wheels", "installed"),
+    [
+        ((), "recallscope"),
+        (("recallscope-0.4.0-py3-none-any.whl",), "recallscope-0.4.0-py3-none-any.whl"),
+        (
+            ("recallscope-0.10.0-py3-none-any.whl", "recallscope-0.9.0-py3-none-any.whl", "other-1.0-py3-none-any.whl"),
+            "recallscope-0.10.0-py3-none-any.whl",
+        ),
+    ],
+    ids=["none", "one", "two"],
+)
+def test_the_agent_is_installed_from_the_newest_wheel(
+    shipped: Path, tmp_path: Path, wheels: tuple[str, ...], installed: str
+) -> None:
+    """However many wheels lie there, pip is given one; without any, the name in the package index."""
+    for wheel in wheels:
+        (tmp_path / wheel).touch()
+    text = (shipped / "stack" / "agent.Dockerfile").read_text(encoding="utf-8")
+    [command] = re.findall(r"^RUN (wheel=.*?[^\\])$", text, flags=re.MULTILINE | re.DOTALL)
+    told = command.replace("/wheels", str(tmp_path)).replace("pip install --no-cache-dir", "printf '%s\\n'")
+
+    done = subprocess.run(["sh", "-c", told], check=True, capture_output=True, text=True, timeout=10)
+
+    assert [line.removeprefix(f"{tmp_path}/") for line in done.stdout.splitlines()] == [installed]
+
+
 def test_every_file_that_is_mounted_is_shipped(services: dict[str, dict[str, Any]], shipped: Path) -> None:
     """What a service reads from disk is in the folder that `recallscope dashboards` writes."""
     paths = set(shipped_files())
@@ -100,6 +159,7 @@ def test_the_services_find_each_other(services: dict[str, dict[str, Any]], shipp
     assert ":-tempo:4317}" in collector
     assert ":-http://prometheus:9090/api/v1/write}" in collector
     assert ":-8888}" in collector
+    assert services["collector"]["command"] == ["--config=/etc/otelcol/config.yaml", "--config=/etc/otelcol/stack.yaml"]
     assert tempo["distributor"]["receivers"]["otlp"]["protocols"]["grpc"]["endpoint"].endswith(":4317")
     assert grafana["TEMPO_URL"] == f"http://tempo:{tempo['server']['http_listen_port']}"
     assert grafana["PROMETHEUS_URL"] == "http://prometheus:9090"
