@@ -7,6 +7,7 @@ from typing import Final
 from recallscope.runtime.events import PolicyName
 from recallscope.telemetry import names
 from recallscope.telemetry.queries.selector import JOB
+from recallscope.telemetry.queries.shape import grown
 from recallscope.telemetry.queries.table import TABLE_SCENARIOS
 
 __all__ = [
@@ -50,8 +51,8 @@ def slow_turns(selector: str, window: str) -> str:
 
 def telemetry_loss(selector: str, window: str) -> str:
     """Give the share of spans, points, records and lines that were lost, by signal (below 0.1 %)."""
-    lost = f"sum by ({names.SIGNAL}) (increase({names.TELEMETRY_DROPPED.prometheus}{{{selector}}}[{window}]))"
-    passed = f"sum by ({names.SIGNAL}) (increase({names.TELEMETRY_EXPORTED.prometheus}{{{selector}}}[{window}]))"
+    lost = f"sum by ({names.SIGNAL}) ({grown(f'{names.TELEMETRY_DROPPED.prometheus}{{{selector}}}', window)})"
+    passed = f"sum by ({names.SIGNAL}) ({grown(f'{names.TELEMETRY_EXPORTED.prometheus}{{{selector}}}', window)})"
     return f"{lost} / ({lost} + {passed})"
 
 

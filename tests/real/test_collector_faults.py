@@ -9,7 +9,8 @@ from urllib.request import urlopen
 import anyio
 import pytest
 from anyio import to_thread
-from programs import Collector, run_collector, wait_until
+from health_board import AGENTS, COLLECTORS, HealthBoard
+from programs import Collector, free_port, run_collector, run_prometheus, wait_until
 from relay import kept_spans
 
 from recallscope.runtime.agent.host import Agent, RecallSettings
@@ -128,12 +129,34 @@ def _collector(folder: Path, store: str) -> Generator[Collector]:
         yield running
 
 
+@contextmanager
+def _board(folder: Path, agent: int, collector: Collector) -> Generator[HealthBoard]:
+    """Run a Prometheus that scrapes the agent's port and the collector, and give the dashboard that asks it."""
+    (folder / "prometheus").mkdir()
+    targets = {AGENTS: f"127.0.0.1:{agent}", COLLECTORS: collector.metrics_target}
+    with run_prometheus(folder / "prometheus", targets) as prometheus:
+        yield HealthBoard(prometheus)
+
+
+async def _scraped(board: HealthBoard, process: Process) -> None:
+    """Wait until the Prometheus knows every span of the process as passed on or lost."""
+    of_spans = f'job="{AGENTS}", {names.SIGNAL}="{names.TRACES}"'
+    both = (names.TELEMETRY_EXPORTED.prometheus, names.TELEMETRY_DROPPED.prometheus)
+    query = " + ".join(f"sum({name}{{{of_spans}}})" for name in both)
+    await _until(lambda: board.prometheus.number(query) == process.ended, "every span is scraped")
+
+
+def _of_spans(figures: dict[str, float]) -> float:
+    """Return the sum of what a panel tells of spans."""
+    return sum(value for legend, value in figures.items() if legend.startswith((names.TRACES, "spans")))
+
+
 @asynccontextmanager
-async def _process(endpoint: str, folder: Path) -> AsyncGenerator[Process]:
-    """Open an agent in this process whose telemetry goes to `endpoint`."""
+async def _process(endpoint: str, folder: Path, port: int = 0) -> AsyncGenerator[Process]:
+    """Open an agent in this process whose telemetry goes to `endpoint`, and that is scraped at `port`."""
     write_sample_notes(folder / "notes")
     recorder = EventRecorder()
-    settings = TelemetrySettings(version="0", front_end="test", serve_metrics=True, metrics_port=0, journal=False)
+    settings = TelemetrySettings(version="0", front_end="test", serve_metrics=True, metrics_port=port, journal=False)
     roots = MemoryRoots(project=folder / "notes", base=folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
@@ -173,57 +196,79 @@ async def _until(condition: Callable[[], bool], what: str) -> None:
 async def test_a_killed_collector_delivers_what_it_had_queued(
     tmp_path: Path, collector: Collector, store: OtlpReceiver
 ) -> None:
-    """What waited for a store that was away arrives after the restart; what came in between is counted as lost."""
-    async with _process(collector.endpoint, tmp_path) as process:
-        usual = await process.turns()
-        await process.settled()
-        queued = process.exported
-        await _until(lambda: len(kept_spans(collector.kept)) == queued, "the sampler has kept all of them")
-        await _until(lambda: collector.own("otelcol_exporter_queue_size") == queued, "they wait in the queue")
-        collector.kill()
+    """What waited for a store that was away arrives after the restart; the panels tell what came in between as lost."""
+    port = free_port()
+    with _board(tmp_path, port, collector) as board:
+        async with _process(collector.endpoint, tmp_path, port) as process:
+            await _kill_and_restart(process, collector, store, board)
 
-        beside_a_dead_one = await process.turns()
-        await process.settled()
-        lost = process.lost
-        assert (process.exported, lost) == (queued, process.ended - queued)
-        assert lost > 0
 
-        store.behaviour = Behaviour.ACCEPT
-        collector.start()
-        await _until(lambda: len(store.spans()) == queued, "the queue is delivered")
-        await process.turns()
-        await process.settled()
-        await _until(lambda: len(store.spans()) == process.exported, "new spans are delivered")
+async def _kill_and_restart(process: Process, collector: Collector, store: OtlpReceiver, board: HealthBoard) -> None:
+    usual = await process.turns()
+    await process.settled()
+    queued = process.exported
+    await _until(lambda: len(kept_spans(collector.kept)) == queued, "the sampler has kept all of them")
+    await _until(lambda: collector.own("otelcol_exporter_queue_size") == queued, "they wait in the queue")
+    collector.kill()
 
-        delivered = [span.span_id for span in store.spans()]
-        assert process.lost == lost
-        assert len(delivered) == len(set(delivered)) == process.exported == process.ended - lost
-        assert median(beside_a_dead_one) <= AS_USUAL * median(usual)
+    beside_a_dead_one = await process.turns()
+    await process.settled()
+    lost = process.lost
+    assert (process.exported, lost) == (queued, process.ended - queued)
+    assert lost > 0
+
+    store.behaviour = Behaviour.ACCEPT
+    collector.start()
+    await _until(lambda: len(store.spans()) == queued, "the queue is delivered")
+    await process.turns()
+    await process.settled()
+    await _until(lambda: len(store.spans()) == process.exported, "new spans are delivered")
+
+    delivered = [span.span_id for span in store.spans()]
+    assert process.lost == lost
+    assert len(delivered) == len(set(delivered)) == process.exported == process.ended - lost
+    await _scraped(board, process)
+    missing = process.ended - len(delivered)
+    assert _of_spans(board.shown("Lost, counted")) == missing
+    assert board.shown("Lost")[names.TRACES] == pytest.approx(missing / process.ended)
+    assert _of_spans(board.shown("Lost in the collector, counted")) == 0
+    assert board.shown("Restarts") == {collector.metrics_target: 1}
+    assert median(beside_a_dead_one) <= AS_USUAL * median(usual)
 
 
 async def test_a_frozen_collector_costs_turns_nothing(
     tmp_path: Path, collector: Collector, store: OtlpReceiver
 ) -> None:
-    """It takes connections and never answers: turns take what they took, and every span is told as lost."""
+    """It takes connections and never answers: turns take what they took, and the panels tell every span as lost."""
     store.behaviour = Behaviour.ACCEPT
-    async with _process(collector.endpoint, tmp_path) as process:
-        usual = await process.turns()
-        await process.settled()
-        passed_on = process.exported
-        await _until(lambda: len(store.spans()) == passed_on, "the spans arrive")
-        collector.freeze()
+    port = free_port()
+    with _board(tmp_path, port, collector) as board:
+        async with _process(collector.endpoint, tmp_path, port) as process:
+            await _freeze_and_replace(process, collector, store, board)
 
-        beside_a_frozen_one = await process.turns()
-        await process.settled()
-        collector.kill()
-        collector.start()
-        await process.turns(2)
-        await process.settled()
-        await _until(lambda: len(store.spans()) == process.exported, "new spans arrive")
 
-        assert process.lost > 0
-        assert len({span.span_id for span in store.spans()}) == process.exported == process.ended - process.lost
-        assert median(beside_a_frozen_one) <= AS_USUAL * median(usual)
+async def _freeze_and_replace(process: Process, collector: Collector, store: OtlpReceiver, board: HealthBoard) -> None:
+    usual = await process.turns()
+    await process.settled()
+    passed_on = process.exported
+    await _until(lambda: len(store.spans()) == passed_on, "the spans arrive")
+    collector.freeze()
+
+    beside_a_frozen_one = await process.turns()
+    await process.settled()
+    collector.kill()
+    collector.start()
+    await process.turns(2)
+    await process.settled()
+    await _until(lambda: len(store.spans()) == process.exported, "new spans arrive")
+
+    assert process.lost > 0
+    arrived = {span.span_id for span in store.spans()}
+    assert len(arrived) == process.exported == process.ended - process.lost
+    await _scraped(board, process)
+    assert _of_spans(board.shown("Lost, counted")) == process.ended - len(arrived)
+    assert _of_spans(board.shown("Lost in the collector, counted")) == 0
+    assert median(beside_a_frozen_one) <= AS_USUAL * median(usual)
 
 
 async def test_a_slow_store_costs_nothing_but_time(tmp_path: Path) -> None:
