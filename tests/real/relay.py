@@ -27,13 +27,15 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A span on the wire or in a file: ids as lower-case hex, the status as OTLP numbers it."""
+    """A span on the wire or in a file: ids as lower-case hex, the status as OTLP numbers it, events by their names."""
 
     trace_id: str
     span_id: str
     name: str
     status: int
     attributes: dict[str, Any] = field(hash=False)
+    message: str = ""
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,15 @@ class Relay:
         with self._seen:
             bodies = tuple(self._bodies)
         return [
-            Seen(span.trace_id.hex(), span.span_id.hex(), span.name, span.status.code, attributes_of(span.attributes))
+            Seen(
+                trace_id=span.trace_id.hex(),
+                span_id=span.span_id.hex(),
+                name=span.name,
+                status=span.status.code,
+                attributes=attributes_of(span.attributes),
+                message=span.status.message,
+                events=tuple(event.name for event in span.events),
+            )
             for body in bodies
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans
             for scope in resource.scope_spans
@@ -139,9 +149,11 @@ def _kept(line: str) -> Iterator[Seen]:
                 yield Seen(
                     trace_id=span["traceId"],
                     span_id=span["spanId"],
-                    name=span["name"],
+                    name=span.get("name", ""),
                     status=span.get("status", {}).get("code", 0),
                     attributes={pair["key"]: _plain(pair["value"]) for pair in span.get("attributes", ())},
+                    message=span.get("status", {}).get("message", ""),
+                    events=tuple(event.get("name", "") for event in span.get("events", ())),
                 )
 
 

@@ -1,12 +1,14 @@
 """The shipped files in a real collector: they are valid, and what goes through is guarded, masked and sampled."""
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+import yaml
 from foreign import Attributes, new_trace, pairs, send, span, value
 from programs import COLLECTOR_FILE, FLEET_FILE, Collector, run_collector, validate, wait_until
 from relay import Seen, kept_spans, traces_of
@@ -21,6 +23,22 @@ KEY = "sk-proj-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"
 MAIL = "ada.lovelace@example.org"
 BEARER = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
 SECRETS = (KEY, MAIL, BEARER, "hunter2hunter2", "s3cr3tpass")
+PLANTED = {
+    "bearer": ("sent Bearer abc123def456 to it", "sent **** to it"),
+    "key": (f"no such key: {KEY}", "no such key: ****"),
+    "github": ("push as ghp_16C7e42F292c6912E7710c838347Ae178B4a", "push as ****"),
+    "github_fine": ("push as github_pat_11ABCDEFG0123456789_abc", "push as ****"),
+    "gitlab": ("push as glpat-ABCdef123456", "push as ****"),
+    "slack": ("post as xoxb-123456789012-abcdef", "post as ****"),
+    "aws": ("list as AKIAIOSFODNN7EXAMPLE", "list as ****"),
+    "jwt": (f"signed {BEARER}", "signed ****"),
+    "private_key": ("read -----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n", "read ****"),
+    "password": ("login password=hunter2hunter2 failed", "login **** failed"),
+    "login": ("open postgres://ada:s3cr3tpass@db/notes", "open postgres****db/notes"),
+    "mail": (f"GET as {MAIL}", "GET as ****"),
+}
+"""Texts with one credential of each kind, and what is to be left of them."""
+
 QUICK = {
     "OTELCOL_DECISION_WAIT": "1s",
     "OTELCOL_DECISION_WAIT_AFTER_ROOT": "100ms",
@@ -112,6 +130,40 @@ def test_credentials_and_mail_addresses_are_masked(collector: Collector) -> None
     assert kept.attributes["http.request.header.authorization"] == "****"
     assert (kept.name, kept.attributes[names.USAGE_INPUT]) == ("GET as ****", 1200)
     assert kept.attributes[names.MEMORY_RECORD_ID] == "user/how-to-task-refactor-everything"
+
+
+@pytest.mark.parametrize(("text", "masked"), PLANTED.values(), ids=PLANTED)
+def test_a_credential_is_masked_wherever_it_stands(collector: Collector, text: str, masked: str) -> None:
+    """Of each kind: in an attribute, a span's name, the message of its status and the name of an event alike."""
+    trace = new_trace()
+    event = {"name": text, "timeUnixNano": str(time.time_ns()), "attributes": pairs({"note": text})}
+    send(collector, "traces", [span(trace, text, {"note": text}, events=[event], status={"code": 2, "message": text})])
+    wait_until(lambda: bool(_kept(collector, trace)), "the trace is kept")
+
+    (kept,) = _kept(collector, trace)
+    assert (kept.name, kept.message, kept.events, kept.attributes) == (masked, masked, (masked,), {"note": masked})
+    assert json.dumps(text)[1:-1] not in collector.kept.read_text(encoding="utf-8")
+
+
+def test_every_kind_of_credential_is_planted() -> None:
+    """Each pattern of the shipped file is that of a kind which the test above plants, and none of them is harmless."""
+    redaction = yaml.safe_load(COLLECTOR_FILE.read_text(encoding="utf-8"))["processors"]["redaction"]
+    patterns = [re.compile(pattern) for pattern in redaction["blocked_values"]]
+    texts = [text for text, _ in PLANTED.values()]
+
+    assert [rule.pattern for rule in patterns if not any(map(rule.search, texts))] == []
+    assert [text for text in texts if not any(rule.search(text) for rule in patterns)] == []
+
+
+def test_what_has_no_name_and_no_message_gets_none(collector: Collector) -> None:
+    """A span without name, message and events leaves as it came, and an attribute of the guard's own name is none."""
+    trace = new_trace()
+    planted: Attributes = {names.TURN_KEEP: True, "otelcol.guard.name": "planted", "otelcol.guard.status": "planted"}
+    send(collector, "traces", [span(trace, "", planted)])
+    wait_until(lambda: bool(_kept(collector, trace)), "the trace is kept")
+
+    (kept,) = _kept(collector, trace)
+    assert (kept.name, kept.message, kept.events, kept.attributes) == ("", "", (), {names.TURN_KEEP: True})
 
 
 def test_an_overgrown_span_keeps_what_matters(collector: Collector) -> None:
