@@ -2,6 +2,7 @@
 
     RecallscopeError
     ├── ConfigError            you configured something wrongly: key, value, what is allowed, where it came from
+    │   └── ConfigFileError    a configuration file is none: which, at what line, what is wrong, what to do
     ├── IllegalMoveError       a caller broke the order of a state machine; nothing changed
     ├── ScriptError            a script for the model server is wrong: where and what is allowed
     ├── NoteError              a file is no readable note: which one and why
@@ -51,6 +52,15 @@ class ConfigError(RecallscopeError):
         super().__init__(f"{key} = {value!r} (from {source}) is not allowed: {allowed}")
         self.key = key
         self.source = source
+
+
+class ConfigFileError(ConfigError):
+    """A configuration file cannot be read as one: which, at what line if one is known, what is wrong, what to do."""
+
+    def __init__(self, *, path: str, problem: str, remedy: str) -> None:
+        RecallscopeError.__init__(self, f"the configuration file {path} {problem}; {remedy}")
+        self.key = "configuration file"
+        self.source = path
 
 
 class IllegalMoveError(RecallscopeError):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from opentelemetry.sdk._logs.export import LogRecordExportResult
 from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
@@ -22,7 +23,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from recallscope.telemetry import names
 from recallscope.telemetry.exporters import REFUSALS, exporter_of
 from recallscope.telemetry.metric_export import MetricFlow
-from recallscope.telemetry.settings import ExportPlan, plan_export
+from recallscope.telemetry.settings import ExportPlan, Protocol, plan_export
 
 __all__ = ["Probe", "probe_exports"]
 
@@ -33,16 +34,36 @@ LEAST_SECONDS: Final = 2.0
 _SYSTEM_ERROR: Final = re.compile(r"\[Errno -?\d+\] ([^\"')]+)")
 """What the operating system says, within what the HTTP library makes of it."""
 
+_STATUS: Final = re.compile(r"\bcode: (\d{3}), reason: ?(.*)")
+_IN_WORDS: Final = (
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted (OTEL_EXPORTER_OTLP_CERTIFICATE names one that is)"),
+    ("[SSL: ", "it does not speak TLS, as https needs"),
+    ("SSL_ERROR_SSL", "it does not speak TLS, as https needs"),
+    ("Failed to resolve", "no host of that name is known"),
+    ("Name or service not known", "no host of that name is known"),
+    ("DNS resolution failed", "no host of that name is known"),
+    ("BadStatusLine", "it does not answer in HTTP"),
+    ("RemoteDisconnected", "it closed the connection without an answer"),
+    ("Connection refused", "Connection refused"),
+    ("timed out", "it did not answer in time"),
+    ("Deadline Exceeded", "it did not answer in time"),
+)
+"""What the libraries say, by a part of it, in words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What became of one signal: where it was sent, over what, how long it took (seconds), and the problem if any."""
+    """What became of one signal: where it was sent, over what, how long it took (seconds), and the problem if any.
+
+    `misnamed`: the endpoint is no address, so nothing was sent; the problem names the variable to correct.
+    """
 
     signal: str
     endpoint: str
     protocol: str
     seconds: float
     problem: str | None
+    misnamed: bool = False
 
 
 _BY_DEFAULT: Final = {"TRACES": True, "METRICS": True, "LOGS": False}
@@ -61,6 +82,9 @@ def probe_exports(environ: Mapping[str, str], *, version: str) -> tuple[Probe, .
 def _probe(plan: ExportPlan, environ: Mapping[str, str], version: str) -> Probe:
     started = time.monotonic()
     plan = replace(plan, timeout=max(plan.timeout, LEAST_SECONDS))
+    name = _endpoint_of(plan, environ)
+    if (wrong := _no_address(environ.get(name), plan)) is not None:
+        return Probe(plan.signal.lower(), environ[name], plan.protocol.value, 0.0, f"{wrong}; correct {name}", True)
     with _heard() as said:
         export = exporter_of(plan, environ, lambda otlp: _export_of(otlp, plan, version))
         # The exporters log why they fail; where a process is observed that log is off, here it is the answer.
@@ -71,14 +95,33 @@ def _probe(plan: ExportPlan, environ: Mapping[str, str], version: str) -> Probe:
                 problem = _reason(said)
         except REFUSALS as error:
             problem = str(error)
-    endpoint = environ.get(f"OTEL_EXPORTER_OTLP_{plan.signal}_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     return Probe(
         plan.signal.lower(),
-        endpoint or _LIBRARYS_ENDPOINT[plan.protocol],
+        environ.get(name) or _LIBRARYS_ENDPOINT[plan.protocol],
         plan.protocol.value,
         time.monotonic() - started,
         problem,
     )
+
+
+def _endpoint_of(plan: ExportPlan, environ: Mapping[str, str]) -> str:
+    """Return the name of the variable that says where a signal is sent."""
+    own = f"OTEL_EXPORTER_OTLP_{plan.signal}_ENDPOINT"
+    return own if environ.get(own) else "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+
+def _no_address(endpoint: str | None, plan: ExportPlan) -> str | None:
+    """Say why an endpoint is no address, before a library says it in its own way; gRPC needs no scheme."""
+    if endpoint is None:
+        return None
+    example = _LIBRARYS_ENDPOINT[plan.protocol]
+    text = endpoint if "://" in endpoint or plan.protocol is Protocol.HTTP else f"http://{endpoint}"
+    try:
+        parts = urlsplit(text.strip())
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    return None if good and " " not in text.strip() else f"that is no address such as {example}"
 
 
 def _export_of(otlp: ModuleType, plan: ExportPlan, version: str) -> Callable[[], bool]:
@@ -119,6 +162,12 @@ def _reason(said: Sequence[str]) -> str:
     """Return why it failed: of the last message its details (gRPC), else what the first attempt failed with (HTTP)."""
     if not said:
         return "no reason was given"
+    everything = " ".join(said)
+    for sign, words in _IN_WORDS:
+        if sign in everything:
+            return words
+    if status := _STATUS.search(said[-1]):
+        return f"it answered {status[1]} ({status[2]})" if status[2] else f"it answered {status[1]}"
     if details := said[-1].partition("error details: ")[2]:
         return details
     system = _SYSTEM_ERROR.search(said[0])

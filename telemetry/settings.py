@@ -123,11 +123,12 @@ def plan_export(environ: Mapping[str, str], signal: str, *, by_default: bool) ->
     endpoint = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if not (exported or (not exporters and by_default and endpoint)):
         return None
-    named = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL") or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or ""
+    variable = _of(environ, signal, "PROTOCOL")
+    named = environ.get(variable) or ""
     try:
         protocol = Protocol(named.strip().lower() or Protocol.HTTP)
     except ValueError:
-        _log.warning("OTEL_EXPORTER_OTLP_PROTOCOL=%s is not known here: use grpc or http/protobuf (used now)", named)
+        _log.warning("%s=%s is not known here: use grpc or http/protobuf (used now)", variable, named)
         protocol = Protocol.HTTP
     timeout = number(environ, _of(environ, signal, "TIMEOUT"), DEFAULT_EXPORT_TIMEOUT_SECONDS, least=0.001)
     known = ("none", "gzip", "deflate") if protocol is Protocol.HTTP else ("none", "gzip")

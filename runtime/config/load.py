@@ -1,6 +1,7 @@
 """How the configuration is put together from its sources."""
 
 import difflib
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from recallscope.runtime.config.settings import (
     SessionSettings,
     TelemetrySettings,
 )
-from recallscope.runtime.errors import ConfigError
+from recallscope.runtime.errors import ConfigError, ConfigFileError
 
 __all__ = ["FILE_NAME", "Entry", "Flag", "Origin", "Settings", "Source", "load"]
 
@@ -215,26 +216,39 @@ def _tables(path: Path) -> dict[str, object]:
     try:
         mode = path.stat().st_mode  # before it is opened: to open a pipe would wait for whoever writes to it
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise _unreadable(path, "a regular file, no pipe and no device")
+            raise _unreadable(path, "is a pipe or a device")
         with path.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
-            raise _unreadable(path, f"at most {LARGEST_FILE} bytes")
+            raise _unreadable(path, f"has more than {LARGEST_FILE} bytes")
         return tomllib.loads(content.decode("utf-8-sig"))
     except OSError as error:
-        raise _unreadable(path, f"a file that can be read ({error.strerror})") from None
+        raise _unreadable(path, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise _unreadable(path, "text in UTF-8") from None
+        raise _unreadable(path, "is no text in UTF-8", _CORRECT) from None
     except tomllib.TOMLDecodeError as error:
-        raise _unreadable(path, f"TOML ({error})") from None
+        raise _unreadable(path, f"is no TOML: {_placed(str(error))}", _CORRECT) from None
     except ValueError:
-        raise _unreadable(path, "TOML with numbers and dates that are not so large") from None
+        raise _unreadable(path, "is no TOML: a number or a date in it is too large", _CORRECT) from None
     except RecursionError:
-        raise _unreadable(path, "TOML that is not nested so deeply") from None
+        raise _unreadable(path, "is no TOML: it is nested too deeply", _CORRECT) from None
 
 
-def _unreadable(path: Path, allowed: str) -> ConfigError:
-    return ConfigError(key="configuration file", value=path.name, allowed=allowed, source=str(path))
+_CORRECT = "correct it, or name another with --config"
+_PLACE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
+
+
+def _placed(problem: str) -> str:
+    """Put the place of a parser's complaint before it: `line 3, column 8: expected ']' …`."""
+    found = _PLACE.fullmatch(problem)
+    if found is None:  # at the end of the document, and whatever else has no number
+        return problem[:1].lower() + problem[1:]
+    what, line, column = found.groups()
+    return f"line {line}, column {column}: {what[:1].lower()}{what[1:]}"
+
+
+def _unreadable(path: Path, problem: str, remedy: str = "name a file of TOML with --config") -> ConfigError:
+    return ConfigFileError(path=str(path), problem=problem, remedy=remedy)
 
 
 def _from_environment(environ: Mapping[str, str], cwd: Path) -> Iterator[tuple[str, _Given]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recallscope.runtime.cli.doctor.finding import State
-from recallscope.runtime.cli.doctor.outward import check_journal, check_metrics
+from recallscope.runtime.cli.doctor.outward import check_exports, check_journal, check_metrics
 from recallscope.runtime.config import Flag, Settings, load
 
 OURS = """\
@@ -103,6 +103,56 @@ def test_the_journals_folder_need_not_be_there_yet(tmp_path: Path) -> None:
 
     assert finding.state is not State.FAILED  # a small disk is a warning
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journals_folder_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that was meant, not the one that is there, and what names it."""
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nope")
+    by_variable = check_journal(load(environ={"XDG_STATE_HOME": "/proc/nope"}, cwd=tmp_path, home=tmp_path))
+    by_key = check_journal(_settings(tmp_path, journal_dir=f"/dev/null/{'x' * 300}"))
+
+    assert (by_variable.state, by_variable.text) == (
+        State.FAILED,
+        (
+            "/proc/nope/recallscope/journal cannot be written to (nothing can be made in /proc); XDG_STATE_HOME names it: "
+            "set that, or telemetry.journal_dir, to a folder of yours"
+        ),
+    )
+    assert by_key.state is State.FAILED
+    assert by_key.text.endswith("); set telemetry.journal_dir to a folder of yours")
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({"ENDPOINT": "garbage"}, "garbage: that is no address such as http://localhost:4318; correct OTEL_EXPORTER_"),
+        ({"ENDPOINT": "http://"}, "http://: that is no address such as http://localhost:4318; correct OTEL_EXPORTER_"),
+        ({"ENDPOINT": "http://a:b"}, "http://a:b: that is no address such as"),
+        ({"ENDPOINT": "unix:///x", "PROTOCOL": "grpc"}, "unix:///x: that is no address such as http://localhost:4317"),
+        (
+            {"TRACES_ENDPOINT": "here"},
+            "here: that is no address such as http://localhost:4318; correct OTEL_EXPORTER_OTLP_TR",
+        ),
+    ],
+)
+def test_an_endpoint_that_is_no_address_is_told_before_a_library_says_it(environ: dict[str, str], told: str) -> None:
+    """Which variable, what it is, and how an address looks."""
+    found = list(check_exports({f"OTEL_EXPORTER_OTLP_{name}": value for name, value in environ.items()}))
+
+    assert found[0].state is State.FAILED
+    assert found[0].text.startswith(told)
+
+
+def test_what_is_wrong_with_a_variable_is_a_finding_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Not a line of a log for each signal."""
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "nowhere", "OTEL_EXPORTER_OTLP_PROTOCOL": "bogus"}
+
+    found = list(check_exports(environ))
+
+    assert [finding.text for finding in found if finding.state is State.WARNING] == [
+        "OTEL_EXPORTER_OTLP_PROTOCOL=bogus is not known here: use grpc or http/protobuf (used now)"
+    ]
+    assert caplog.messages == []
 
 
 def test_a_journal_that_is_off_is_not_checked(tmp_path: Path) -> None:

@@ -131,6 +131,24 @@ def test_whether_turns_recall_is_said(tmp_path: Path, values: dict[str, str], ex
     assert check_recall(settings, policy_split(settings)) == expected
 
 
+@pytest.mark.parametrize(
+    ("memory", "told"),
+    [
+        (warning("memory", "no usable memory root: none is there, so nothing is recalled; write a note"), "see memory"),
+        (failed("catalog", "it cannot be read"), "see catalog"),
+    ],
+)
+def test_recall_is_not_called_well_where_nothing_is_recalled(tmp_path: Path, memory: Finding, told: str) -> None:
+    """The line on recall agrees with those on memory."""
+    settings = _settings(tmp_path, {})
+
+    found = check_recall(settings, policy_split(settings), (fine("notes", "every file is in order"), memory))
+
+    assert found == not_applicable(
+        "recall", f"turns would recall under tiered, ceiling 100 ms, and there is nothing to recall: {told}"
+    )
+
+
 def test_the_worst_finding_decides() -> None:
     """Failed before warning before ok; what does not apply is nothing."""
     findings = [fine("a", ""), not_applicable("b", ""), warning("c", ""), failed("d", "")]

@@ -81,7 +81,7 @@ async def _examine(settings: Settings, environ: Mapping[str, str]) -> tuple[Find
     return (
         *contradictions(settings, split, environ),
         *parts["models"],
-        check_recall(settings, split),
+        check_recall(settings, split, parts["memory"]),
         *parts["memory"],
         check_journal(settings),
         *parts["metrics"],

@@ -16,7 +16,7 @@ from anyio import to_thread
 from recallscope.runtime import __version__
 from recallscope.runtime.agent.rehearsal import rehearse
 from recallscope.runtime.cli.compose import memory_roots
-from recallscope.runtime.cli.doctor.finding import Finding, failed, fine, not_applicable, warning
+from recallscope.runtime.cli.doctor.finding import Finding, State, failed, fine, not_applicable, warning
 from recallscope.runtime.cli.vectors import open_vectors
 from recallscope.runtime.config import Settings
 from recallscope.runtime.errors import ConfigError, RecallscopeError, StoreUnavailableError
@@ -39,14 +39,23 @@ SYNC_SECONDS = 30.0
 QUERY = "Which notes does the doctor find?"
 
 
-def check_recall(settings: Settings, split: PolicySplit) -> Finding:
-    """Say whether turns recall at all, and how."""
+def check_recall(settings: Settings, split: PolicySplit, memory: Sequence[Finding] = ()) -> Finding:
+    """Say whether turns recall at all, and how; `memory`: what `check_memory` found, which may be nothing to recall."""
     if not settings.memory.enabled:
         return warning(RECALL, "recall is off: memory.enabled is false; set it to true")
     if set(split.policies) == {PolicyName.OFF}:
         return warning(RECALL, "recall is off: recall.policy is off; set it to tiered")
     ceiling = f", ceiling {settings.recall.ceiling_seconds * 1000:g} ms" if PolicyName.TIERED in split.policies else ""
-    return fine(RECALL, f"turns recall under {settings.recall.policy}{ceiling}")
+    how = f"under {settings.recall.policy}{ceiling}"
+    wanting = [each.check for each in memory if each.check in {FOLDERS, CATALOG} and _nothing_to_recall(each)]
+    if wanting:
+        return not_applicable(RECALL, f"turns would recall {how}, and there is nothing to recall: see {wanting[0]}")
+    return fine(RECALL, f"turns recall {how}")
+
+
+def _nothing_to_recall(finding: Finding) -> bool:
+    """Say whether a finding on the folders or the catalog means that no turn recalls anything."""
+    return finding.state is State.FAILED or "nothing is recalled" in finding.text
 
 
 async def check_memory(settings: Settings) -> tuple[Finding, ...]:
@@ -161,6 +170,8 @@ async def _searched(memory: Memory, observers: Observers, path: Path) -> Finding
 
 def _notes(roots: Sequence[Root]) -> Finding:
     problems: list[Problem] = []
+    if not any(root.path.is_dir() for root in roots):
+        return not_applicable(NOTES, "no folder of notes is there")
     for root in roots:
         if not root.path.is_dir():
             continue

@@ -1,15 +1,22 @@
 """Whether telemetry leaves the process: the journal's folder, `/metrics`, the OTLP endpoints."""
 
+import errno
+import logging
 import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 
 from recallscope.runtime import __version__
 from recallscope.runtime.cli.doctor.finding import Finding, failed, fine, not_applicable, warning
 from recallscope.runtime.config import Metrics, Settings
+from recallscope.runtime.config.load import Origin
 from recallscope.runtime.config.masking import mask_text
+from recallscope.telemetry import environment
+from recallscope.telemetry import settings as telemetry_settings
 from recallscope.telemetry.probe import Probe, probe_exports
 from recallscope.telemetry.read.figures import ReadError
 from recallscope.telemetry.read.process import read_process
@@ -28,14 +35,19 @@ def check_journal(settings: Settings) -> Finding:
     folder = settings.telemetry.journal_dir
     if not settings.telemetry.journal:
         return not_applicable(JOURNAL, "telemetry.journal is off")
-    there = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        return failed(JOURNAL, f"{folder} cannot be written to ({error.strerror}); {_other_folder(settings)}")
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
         free = shutil.disk_usage(there).free
     except OSError as error:
-        why = error.strerror or str(error)
-        return failed(JOURNAL, f"{there} cannot be written to ({why}); set telemetry.journal_dir to a folder of yours")
+        why = (
+            f"nothing can be made in {there}" if error.errno == errno.ENOENT else f"{there}: {error.strerror or error}"
+        )
+        return failed(JOURNAL, f"{folder} cannot be written to ({why}); {_other_folder(settings)}")
     if free < JOURNAL_BYTES:
         return warning(
             JOURNAL,
@@ -43,6 +55,13 @@ def check_journal(settings: Settings) -> Finding:
             "make room, or set telemetry.journal_dir",
         )
     return fine(JOURNAL, f"{folder} can be written to")
+
+
+def _other_folder(settings: Settings) -> str:
+    """Say what to set, by what named the folder."""
+    if settings.sources["telemetry.journal_dir"].origin is Origin.DEFAULT and os.environ.get("XDG_STATE_HOME"):
+        return "XDG_STATE_HOME names it: set that, or telemetry.journal_dir, to a folder of yours"
+    return "set telemetry.journal_dir to a folder of yours"
 
 
 def check_metrics(settings: Settings, environ: Mapping[str, str]) -> Finding:
@@ -107,11 +126,35 @@ def check_exports(environ: Mapping[str, str] | None = None) -> Iterator[Finding]
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         yield not_applicable(OTLP, "OTEL_SDK_DISABLED switches it off")
         return
-    probes = probe_exports(environ, version=__version__)
+    with _warnings() as said:
+        probes = probe_exports(environ, version=__version__)
+    yield from (warning(OTLP, text) for text in dict.fromkeys(said))
     if not probes:
         yield not_applicable(OTLP, "no endpoint is set; OTEL_EXPORTER_OTLP_ENDPOINT names one")
     for probe in probes:
         yield _probed(probe)
+
+
+@contextmanager
+def _warnings() -> Generator[list[str]]:
+    """Collect what is said about the standard variables within the block, on this thread, instead of letting it out."""
+    said: list[str] = []
+    thread = threading.get_ident()
+
+    def take(record: logging.LogRecord) -> bool:
+        if record.thread != thread:
+            return True
+        said.append(record.getMessage())
+        return False
+
+    loggers = [logging.getLogger(module.__name__) for module in (telemetry_settings, environment)]
+    for logger in loggers:
+        logger.addFilter(take)
+    try:
+        yield said
+    finally:
+        for logger in loggers:
+            logger.removeFilter(take)
 
 
 def _probed(probe: Probe) -> Finding:
@@ -120,8 +163,11 @@ def _probed(probe: Probe) -> Finding:
     what = "a span" if probe.signal == "traces" else probe.signal
     if probe.problem is None:
         return fine(check, f"{where} took {what} after {probe.seconds * 1000:.0f} ms")
+    problem = mask_text(probe.problem).rstrip(".")
+    if probe.misnamed:
+        return failed(check, f"{mask_text(probe.endpoint)}: {problem}")
     return failed(
         check,
-        f"{where} did not take {what}: {mask_text(probe.problem).rstrip('.')}; check that the collector runs, the "
-        "address, OTEL_EXPORTER_OTLP_PROTOCOL and OTEL_EXPORTER_OTLP_HEADERS",
+        f"{where} did not take {what}: {problem}; check that the collector runs, the address, "
+        "OTEL_EXPORTER_OTLP_PROTOCOL and OTEL_EXPORTER_OTLP_HEADERS",
     )
