@@ -322,7 +322,8 @@ class RecallClosed(Event):
     """The handle ended with its one outcome; the seconds are since begin, None for what never happened.
 
     `reason` is why nothing (or, when delivered, the refined part) was not delivered, `Reason.NONE` if all was.
-    `scenario`, `delivered` and `waited` are the turn's row in the comparison table.
+    `scenario`, `delivered` and `waited` are the turn's row in the comparison table. `ready_seconds` are those from the
+    first send's question until notes were there (0: before it), None if it did not ask or they never came.
     """
 
     policy: PolicyName
@@ -337,6 +338,7 @@ class RecallClosed(Event):
     fast_seconds: float | None
     settled_seconds: float | None
     delivered_seconds: float | None
+    ready_seconds: float | None
     waited: float
     notes_selected: int
     notes_delivered: int

@@ -25,7 +25,6 @@ from recallscope.runtime.events import (
     RecallBegun,
     RecallClosed,
     RecallDelivered,
-    RecallFastResult,
     RecallLate,
     RecallPhase,
     RecallRolledBack,
@@ -53,7 +52,6 @@ from recallscope.telemetry.instruments import (
     observe_gauge,
     observe_up_down,
 )
-from recallscope.telemetry.readiness import Readiness
 from recallscope.telemetry.span_attributes import call_operation
 from recallscope.telemetry.span_table import NO_SPAN
 from recallscope.telemetry.spans import WAIT_TOLERANCE_SECONDS
@@ -115,7 +113,6 @@ class MetricObserver:
         self._calls: dict[OpId, ModelCallStarted] = {}
         self._tools: dict[OpId, ToolStarted] = {}
         self._recalls: set[OpId] = set()
-        self._readiness = Readiness()
         self._sessions: set[OpId] = set()
         self._ceilings: dict[Labels, float] = {}
         self._catalog_notes: dict[Labels, float] = {}
@@ -140,7 +137,6 @@ class MetricObserver:
             TurnFinished: self._turn_finished,
             PostTurnFailed: lambda _event: self._post_failures.add(1, ()),
             RecallBegun: self._recall_begun,
-            RecallFastResult: self._readiness.came,
             RecallSettled: self._settled,
             RecallWaited: self._waited,
             RecallDelivered: self._delivered,
@@ -256,7 +252,6 @@ class MetricObserver:
         _remember(self._recalls, event.op)
 
     def _settled(self, event: RecallSettled) -> None:
-        self._readiness.came(event)
         if event.not_asked is not None:
             self._not_asked.add(1, (event.policy.value, event.not_asked.value))
         if event.error_type is not None:
@@ -264,7 +259,6 @@ class MetricObserver:
             self._not_refined.add(1, labels, self._context_of(event.op))
 
     def _waited(self, event: RecallWaited) -> None:
-        self._readiness.waited(event)
         context = self._context_of(event.op)
         policy = event.policy.value
         self._wait.record(event.waited, (policy, event.point.value, event.ended_by.value), context)
@@ -289,9 +283,8 @@ class MetricObserver:
         context = self._context_of(event.op)
         policy, outcome, scenario = event.policy.value, event.outcome.value, event.scenario.value
         self._outcomes.add(1, (policy, outcome, event.reason.value))
-        ready = self._readiness.closed(event.op)
-        if ready is not None:
-            self._ready.record(ready, (policy,), context)
+        if event.ready_seconds is not None:
+            self._ready.record(event.ready_seconds, (policy,), context)
         if event.fast_seconds is not None:
             self._recall_duration.record(event.fast_seconds, (policy, RecallPhase.FAST.value, outcome), context)
         if event.settled_seconds is not None:

@@ -82,6 +82,7 @@ class PendingRecall:
     partial: bool = field(default=False, init=False)
     waited: float = field(default=0.0, init=False)
     first_send_at: float | None = field(default=None, init=False)
+    first_hold_at: float | None = field(default=None, init=False)
     last_tool_send_at: float | None = field(default=None, init=False)
     accepted: bool = field(default=False, init=False)
     skips: set[Skip] = field(default_factory=set[Skip], init=False)
@@ -180,11 +181,14 @@ class PendingRecall:
 
     def held(self, point: Point, seconds: float, ended_by: EndedBy) -> None:
         """State how long a send was held for memory, and what ended it."""
+        at = self.observers.now()
         self.waited += seconds
+        if point is Point.INITIAL and self.first_hold_at is None:
+            self.first_hold_at = at - seconds
         self.observers.emit(
             RecallWaited(
                 op=self.op,
-                at=self.observers.now(),
+                at=at,
                 policy=self.policy.name,
                 point=point,
                 waited=seconds,
@@ -299,6 +303,7 @@ class PendingRecall:
             fast_seconds=since_begin(self.fast_at),
             settled_seconds=since_begin(handle.settled_at),
             delivered_seconds=since_begin(handle.committed_at),
+            ready_seconds=self._ready_seconds(),
             waited=self.waited,
             notes_selected=len(handle.settled.notes) if handle.settled else len(handle.fast),
             notes_delivered=sum(len(delivery.notes) for delivery in handle.committed),
@@ -308,6 +313,14 @@ class PendingRecall:
             scenario=verdict.scenario,
             delivered=verdict.delivered,
         )
+
+    def _ready_seconds(self) -> float | None:
+        """Say how long after the first send's question the first result with notes came, whether it went or not."""
+        settled = self.handle.settled
+        ready_at = self.fast_at
+        if not self.found:
+            ready_at = self.handle.settled_at if settled and settled.notes else None
+        return None if self.first_hold_at is None or ready_at is None else max(ready_at - self.first_hold_at, 0.0)
 
     def _skip(self, skip: Skip) -> None:
         if skip in self.skips or (skip.reason is Reason.OVER_BUDGET and self._cut_before(skip)):

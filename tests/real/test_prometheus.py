@@ -57,6 +57,7 @@ def _closed(number: int, kind: TurnKind, waited: float) -> RecallClosed:
         fast_seconds=0.002,
         settled_seconds=1.2,
         delivered_seconds=2.0,
+        ready_seconds=0.0,
         waited=waited,
         notes_selected=1,
         notes_delivered=1,

@@ -115,6 +115,7 @@ async def test_the_facts_of_a_whole_recall(
         fast_seconds=0.25,
         settled_seconds=0.75,
         delivered_seconds=0.5,
+        ready_seconds=0.25,
         waited=0.25,
         notes_selected=2,
         notes_delivered=2,
@@ -139,6 +140,42 @@ async def test_the_close_says_when_the_fast_result_came(
 
     assert recorder.only(RecallFastResult).elapsed == 0.25
     assert recorder.only(RecallClosed).fast_seconds == 0.25
+
+
+@pytest.mark.parametrize(
+    ("found", "chosen", "asked_after", "ready"),
+    [
+        ([A], 1, 0.5, 0.0),
+        ([A], 0, 0.125, 0.125),
+        ([], 1, 0.5, 0.25),
+        ([], 1, 1.0, 0.0),
+        ([], 0, 0.5, None),
+        ([A], 1, None, None),
+    ],
+    ids=["fast before", "fast after", "refined after", "refined before", "nothing found", "no send asked"],
+)
+async def test_the_close_says_how_long_after_the_first_question_notes_were_there(
+    *,
+    found: list[Note],
+    chosen: int,
+    asked_after: float | None,
+    ready: float | None,
+    make_recaller: MakeRecaller,
+    choosing: Choosing,
+    recorder: EventRecorder,
+    tasks: TaskGroup,
+) -> None:
+    """It is the first result with notes that counts, also where the ceiling had ended the hold before it."""
+    memory = FakeMemory(fast=found, candidates=[B], delay=0.25)
+    recaller = make_recaller(PolicyName.TIERED, memory, choosing(chosen, after=0.5), ceiling=0.0625)
+    begin(recaller, tasks)
+    if asked_after is not None:
+        await anyio.sleep(asked_after)
+        await recaller.consume(Point.INITIAL)
+    await anyio.sleep(1.0)
+    await recaller.finish(Cause.TURN_END)
+
+    assert recorder.only(RecallClosed).ready_seconds == ready
 
 
 async def test_a_search_that_never_answered_has_no_time(

@@ -8,7 +8,7 @@ from recallscope.runtime.events import (
     NotAsked,
     PolicyName,
     Reason,
-    RecallSettled,
+    RecallClosed,
     RecallWaited,
     SessionOpened,
     ToolFinished,
@@ -83,10 +83,12 @@ def test_a_delivered_recall_is_counted_with_its_waits_and_deliveries(make_metric
 
 
 def test_the_time_until_notes_were_there_is_measured_from_the_question_of_the_first_send(make_metrics: Make) -> None:
-    """0 if the words had answered before it, else until the first result with notes; nothing if none ever came."""
+    """What the recall's end says of it is measured, 0 as well; nothing if no notes ever came."""
     ready = names.RECALL_READY_DURATION.name
     came_later = _feed(make_metrics(), tool_free_turn())
-    never_came = [event for event in tool_free_turn() if not isinstance(event, RecallSettled)]
+    never_came = [
+        replace(event, ready_seconds=None) if isinstance(event, RecallClosed) else event for event in tool_free_turn()
+    ]
 
     assert _only(_feed(make_metrics(), golden_turn()), names.RECALL_READY_DURATION) == (1, 0.0)
     assert [(count, round(total, 6)) for count, total in came_later[ready].values()] == [(1, 0.048)]
