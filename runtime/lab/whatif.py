@@ -15,7 +15,7 @@ from statistics import median
 from recallscope.runtime.lab.course import Course, LeftOut, course_of
 from recallscope.runtime.lab.intervals import Interval, quantile, quantile_interval, wilson
 from recallscope.runtime.lab.replay import Habits, Held, Replayed, Settling, World, replay
-from recallscope.runtime.lab.worlds import Doubt, Speed, possible
+from recallscope.runtime.lab.worlds import Doubt, Possible, Speed, possible
 from recallscope.runtime.recall.handle import Budget
 from recallscope.runtime.recall.policy import Policy, policy_named
 from recallscope.runtime.recall.recaller import SELECTOR_SAFETY_SECONDS
@@ -199,33 +199,33 @@ class Record:
     @property
     def recorded(self) -> WhatIf:
         """What the turns received, as it was recorded."""
-        return WhatIf(
-            setting=None,
-            predictions=tuple(
-                Prediction(
-                    turn=course.turn,
-                    delivered=frozenset({course.closed.delivered}),
-                    waited=(course.closed.waited, course.closed.waited),
-                )
-                for course in self.courses
-            ),
-        )
+        return WhatIf(setting=None, predictions=tuple(_recorded(course) for course in self.courses))
 
     def under(self, setting: Setting) -> WhatIf:
-        """Return what the turns would have received under `setting`."""
+        """Return what the turns would have received under `setting`; as recorded where nothing is otherwise."""
         predictions: list[Prediction] = []
         for course, holds in zip(self.courses, self.holds, strict=True):
-            found = possible(course, setting.of(course.policy), setting.speed, self.habits, holds)
-            waits = [way.waited for way in found.ways]
-            predictions.append(
-                Prediction(
-                    turn=course.turn,
-                    delivered=frozenset(way.delivered for way in found.ways),
-                    waited=(min(waits), max(waits)),
-                    doubt=found.doubt,
-                )
-            )
+            policy = setting.of(course.policy)
+            if policy == course.policy and setting.speed == Speed():
+                predictions.append(_recorded(course))
+            else:
+                predictions.append(_prediction(course, possible(course, policy, setting.speed, self.habits, holds)))
         return WhatIf(setting=setting, predictions=tuple(predictions))
+
+
+def _recorded(course: Course) -> Prediction:
+    closed = course.closed
+    return Prediction(turn=course.turn, delivered=frozenset({closed.delivered}), waited=(closed.waited, closed.waited))
+
+
+def _prediction(course: Course, found: Possible) -> Prediction:
+    waits = [way.waited for way in found.ways]
+    return Prediction(
+        turn=course.turn,
+        delivered=frozenset(way.delivered for way in found.ways),
+        waited=(min(waits), max(waits)),
+        doubt=found.doubt,
+    )
 
 
 def _as_recorded(course: Course, habits: Habits) -> Replayed:

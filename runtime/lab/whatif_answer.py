@@ -1,6 +1,6 @@
 """The question of a what-if and its answer as values: one row for each setting, in the order of the question."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from recallscope.runtime.lab.intervals import CONFIDENCE, Interval
 from recallscope.runtime.lab.whatif import Record, Setting, Shares, Waits, WhatIf
 from recallscope.runtime.lab.wording import two_digits
-from recallscope.runtime.lab.worlds import Speed
+from recallscope.runtime.lab.worlds import Doubt, Speed
 from recallscope.runtime.terms import Delivered, PolicyName
 
 __all__ = [
@@ -27,6 +27,21 @@ __all__ = [
 SCHEMA = 1
 
 QUANTILES = (0.5, 0.95)
+
+_DOUBTS: Mapping[Doubt, str] = {
+    Doubt.SEARCH_WOULD_GO_ON: "the search was interrupted, and would have had more time",
+    Doubt.SEARCH_CUT_SHORT: "the search would have been interrupted earlier than it answered",
+    Doubt.SEARCH_NOT_RECORDED: "the recall was closed before the search had answered",
+    Doubt.CANCELLED_BEFORE_SETTLED: "cancelled before the selector had answered",
+    Doubt.ENDED_BEFORE_SETTLED: "the turn ended before the selector had answered",
+    Doubt.GIVEN_UP_BEFORE_SETTLED: "the policy gave up before the selector had answered",
+    Doubt.SELECTOR_CUT_OFF: "a time limit ended the selector's call, or would have",
+    Doubt.SELECTOR_NOT_ASKED: "the selector was not asked, and would have been",
+    Doubt.SELECTOR_FAILED: "the selector failed, and not all word matches are recorded",
+    Doubt.MORE_TIME: "cancelled at a moment that another hold would have left more time for",
+    Doubt.FILES_NOT_SEEN: "the look at the notes' files did not end in time",
+    Doubt.BUDGET: "notes did not fit the budget, and might have in another order",
+}
 
 
 @unique
@@ -121,6 +136,35 @@ class Answer:
                 found.append(("" if policy is None else policy.value, sorted(rows, key=lambda row: row.value or 0.0)))
         return found
 
+    def told(self) -> list[str]:
+        """Say what was replayed as what, and what was left out, a sentence each."""
+        first, *others = in_words(self.record)
+        return [first, *self._replayed_as(), *others]
+
+    def _replayed_as(self) -> Iterator[str]:
+        under, asked = self.record.policies, [policy for policy in self.question.policies if policy is not None]
+        if not asked:
+            if len(under) > 1:
+                yield "Each keeps the policy that it was recorded under."
+        elif len(asked) > 1:
+            yield f"All are replayed as {', '.join(asked[:-1])} and {asked[-1]}, whatever they were recorded under."
+        elif others := sum(number for policy, number in under.items() if policy is not asked[0]):
+            which = "All" if others == len(self.record.courses) > 1 else f"{others} of them"
+            were = f"{which} were recorded under another policy and are"
+            if others == 1:
+                alone = "It" if len(self.record.courses) == 1 else which
+                were = f"{alone} was recorded under another policy and is"
+            yield f"{were} replayed as {asked[0]}."
+
+    def doubts(self) -> list[str]:
+        """Say why turns are unknown: for each reason, how many under which setting; the most frequent first."""
+        found: dict[Doubt, list[tuple[int, str]]] = {}
+        for row in self.rows:
+            for doubt, number in row.whatif.doubts.items():
+                found.setdefault(doubt, []).append((number, self.label(row)))
+        most = sorted(found.items(), key=lambda each: -sum(number for number, _ in each[1]))
+        return [f"{_DOUBTS[doubt]}: {_counted(rows)}" for doubt, rows in most]
+
     def as_data(self) -> dict[str, Any]:
         """Return plain data: the object of `recallscope whatif --json`."""
         record, base = self.record, self.question.base
@@ -128,6 +172,7 @@ class Answer:
             "schema": SCHEMA,
             "confidence": CONFIDENCE,
             "turns": len(record.courses),
+            "recorded_under": {policy.value: number for policy, number in record.policies.items()},
             "left_out": {reason.value: number for reason, number in sorted(record.left_out.items())},
             "differing": [
                 {"turn": each.turn, "recorded": each.recorded, "replayed": each.replayed} for each in record.differing
@@ -148,9 +193,11 @@ class Answer:
 
 
 def in_words(record: Record) -> list[str]:
-    """Say what was replayed and what was left out, a sentence each."""
-    number = len(record.courses)
-    sentences = [f"{number} recorded turn{'' if number == 1 else 's'}."]
+    """Say which turns these are and what was left out, a sentence each."""
+    number, under = len(record.courses), record.policies
+    by_policy = ", ".join(f"{turns} under {policy}" for policy, turns in under.items())
+    which = f": {by_policy}" if len(under) > 1 else "".join(f" under {policy}" for policy in under)
+    sentences = [f"{number} recorded turn{'' if number == 1 else 's'}{which}."]
     left_out = [f"{count} {reason.replace('_', ' ')}" for reason, count in sorted(record.left_out.items()) if count]
     if left_out:
         sentences.append(f"Left out: {', '.join(left_out)}.")
@@ -183,10 +230,16 @@ def percent_between(interval: Interval) -> str:
     return f"{100 * low:.0f} to {100 * high:.0f} %"
 
 
+def _counted(rows: Sequence[tuple[int, str]]) -> str:
+    """Return counts with what they are of, the label left out where a row has none."""
+    return ", ".join(f"{number} at {label}" if label else str(number) for number, label in rows)
+
+
 def _figures(whatif: WhatIf) -> dict[str, Any]:
     return {
         "turns": whatif.turns,
         "unknown": whatif.unknown,
+        "unknown_by": {doubt.value: number for doubt, number in whatif.doubts.items()},
         "delivered": {
             **{place.value: _shares(whatif.at(place)) for place in Delivered},
             "first_send": _shares(whatif.at(Delivered.INITIAL, Delivered.BOTH)),

@@ -52,7 +52,7 @@ def html_page(answer: Answer, *, source: str) -> str:
 
 def whatif_section(answer: Answer, *, title: str) -> Section:
     """Return the answer as a section of a page: what was left out, the plot, and the table."""
-    blocks: list[Figure | Grid | Remark] = [Remark(text=sentence) for sentence in in_words(answer.record)[1:]]
+    blocks: list[Figure | Grid | Remark] = [Remark(text=sentence) for sentence in answer.told()[1:]]
     if answer.record.differing:
         number = len(answer.record.differing)
         what = "1 turn is" if number == 1 else f"{number} turns are"
@@ -62,6 +62,8 @@ def whatif_section(answer: Answer, *, title: str) -> Section:
         blocks.append(Figure(key="whatif-plot", plot=_curve(answer), grid=_grid(answer)))
     else:
         blocks.append(_grid(answer))
+    if doubts := answer.doubts():
+        blocks.append(Remark(text="Why turns are unknown:", items=tuple(doubts)))
     return Section(
         key="whatif",
         title=title,

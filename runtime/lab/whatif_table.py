@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from recallscope.runtime.lab.whatif import Shares, WhatIf
-from recallscope.runtime.lab.whatif_answer import QUANTILES, Answer, from_to, in_words, percent, percent_between
+from recallscope.runtime.lab.whatif_answer import QUANTILES, Answer, from_to, percent, percent_between
 from recallscope.runtime.terms import Delivered
 
 __all__ = ["WIDTH", "WhatIfTable"]
@@ -39,9 +40,15 @@ class WhatIfTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Give the parts; the table is at most 116 columns wide, less in a narrower terminal."""
-        yield Text(" ".join(in_words(self._answer.record)), style="bold")
+        yield Text(" ".join(self._answer.told()), style="bold")
         yield self._table()
         yield from (Text(line, style="dim") for line in _LEGEND)
+        if len(under := list(self._answer.record.policies)) > 1:
+            only = next((row.policy for row in self._answer.rows if row.policy in under), under[0])
+            yield Text(f"Turns recorded under {only} alone: --recorded-under {only}.", style="dim")
+        if doubts := self._answer.doubts():
+            yield Text("Why turns are unknown:")
+            yield from (Padding(Text(doubt), (0, 0, 0, 2), expand=False) for doubt in doubts)
         yield Text()
         yield from self._bars()
 

@@ -192,8 +192,6 @@ class _Ways:
         elif choice is None:
             yield None
             yield from self._later(search, 0.0)
-        elif self._policy == self._course.policy and self._speed == Speed():
-            yield from self._as_recorded(search, choice)
         elif search is not self._course.search:
             # Another search has other candidates: what was chosen may be chosen again, or anything else.
             if choice.result is not None and not choice.cut:
@@ -206,13 +204,6 @@ class _Ways:
             yield from self._not_recorded(search, Choice(seconds=0.0, call=0.0, result=None))
         else:
             yield from self._recorded_choice(search, choice, choice.result)
-
-    def _as_recorded(self, search: Search, choice: Choice) -> Iterator[Settling | None]:
-        if choice.result is not None:
-            yield Settling(after=choice.seconds, result=choice.result)
-        else:
-            yield None
-            yield from self._later(search, choice.seconds)
 
     def _recorded_choice(self, search: Search, choice: Choice, result: Settled) -> Iterator[Settling]:
         if choice.call is None:

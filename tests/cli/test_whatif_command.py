@@ -35,6 +35,7 @@ def test_other_ceilings_are_answered_from_a_journal(run: Run, journal: Path) -> 
 
     assert (done.returncode, done.stderr) == (0, "")
     assert (answer["turns"], answer["left_out"], answer["differing"]) == (40, {}, [])
+    assert answer["recorded_under"] == {"tiered": 40}
     shares = {row["value"]: row["delivered"]["first_send"]["share"] for row in answer["rows"]}
     assert shares == {0.0: 0.5, 0.025: 0.5, 0.05: 1.0, 0.1: 1.0, 0.2: 1.0, 0.5: 1.0}
     assert {row["unknown"] for row in answer["rows"]} == {0}
@@ -47,7 +48,7 @@ def test_the_table_the_page_and_the_plot_are_written(run: Run, journal: Path, tm
     done = run("whatif", "--from", str(journal), *arguments, "--svg", str(plot))
 
     assert done.returncode == 0
-    assert done.stdout.startswith("40 recorded turns.")
+    assert done.stdout.startswith("40 recorded turns under tiered.")
     assert [name in done.stdout for name in ("tiered 25 ms", "tiered 200 ms", "prefetch")] == [True] * 3
     assert done.stderr == f"wrote {page}\nwrote {plot}\n"
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")

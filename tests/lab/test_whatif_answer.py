@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
@@ -16,7 +17,7 @@ from recallscope.runtime.lab.whatif import Prediction, Record, Setting, WhatIf
 from recallscope.runtime.lab.whatif_answer import Answer, Axis, Question, Row, from_to, milliseconds
 from recallscope.runtime.lab.whatif_page import html_page, svg_plot
 from recallscope.runtime.lab.whatif_table import WhatIfTable
-from recallscope.runtime.lab.worlds import Speed
+from recallscope.runtime.lab.worlds import Doubt, Speed
 from recallscope.runtime.terms import Delivered, PolicyName
 from recallscope.telemetry.anchor import Anchor
 from recallscope.telemetry.encode import Encoder
@@ -122,7 +123,30 @@ def test_the_data_hold_every_figure(answer: Answer) -> None:
     }
     assert set(data["rows"][0]["delivered"]) == {*Delivered, "first_send", "anywhere"}
     assert data["rows"][0]["wait_seconds"]["p50"] == {"least": 0.02, "most": 0.04, "interval": [None, None]}
-    assert set(data["recorded"]) == {"turns", "unknown", "delivered", "wait_seconds"}
+    assert set(data["recorded"]) == {"turns", "unknown", "unknown_by", "delivered", "wait_seconds"}
+
+
+def test_the_table_the_page_and_the_data_say_why_turns_are_unknown(answer: Answer) -> None:
+    """Each reason with the number of turns under each setting, the most frequent first."""
+    doubts = (None, Doubt.ENDED_BEFORE_SETTLED, None, Doubt.SEARCH_WOULD_GO_ON)
+    high = answer.rows[1]
+    predictions = tuple(replace(each, doubt=doubt) for each, doubt in zip(high.whatif.predictions, doubts, strict=True))
+    told = replace(answer, rows=(answer.rows[0], replace(high, whatif=replace(high.whatif, predictions=predictions))))
+    out = io.StringIO()
+    Console(file=out, width=116, highlight=False).print(WhatIfTable(told))
+    reasons = [
+        "the turn ended before the selector had answered: 1 at 200 ms",
+        "the search was interrupted, and would have had more time: 1 at 200 ms",
+    ]
+
+    assert told.doubts() == reasons
+    assert [f"  {reason}" in out.getvalue().splitlines() for reason in reasons] == [True, True]
+    assert [reason in html_page(told, source="From here.") for reason in reasons] == [True, True]
+    assert [row["unknown_by"] for row in told.as_data()["rows"]] == [
+        {},
+        {"ended_before_settled": 1, "search_would_go_on": 1},
+    ]
+    assert "Why turns are unknown" not in html_page(answer, source="From here.")
 
 
 def test_the_page_needs_nothing_from_outside(answer: Answer) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,8 @@ from recallscope.runtime.events import OpId
 from recallscope.runtime.lab.course import LeftOut
 from recallscope.runtime.lab.scenarios import preparation
 from recallscope.runtime.lab.whatif import Record, Setting
-from recallscope.runtime.lab.worlds import Speed
+from recallscope.runtime.lab.whatif_answer import Answer, Axis, Question
+from recallscope.runtime.lab.worlds import Doubt, Speed
 from recallscope.runtime.memory.search import Found
 from recallscope.runtime.messages import NoteVersion
 from recallscope.runtime.model.seam import Chunk
@@ -254,6 +256,7 @@ QUIET = Script(
     supersedes=False,
 )
 TIERED_25, TIERED_100 = Under(policy=PolicyName.TIERED, ceiling=0.025), Under(policy=PolicyName.TIERED, ceiling=0.1)
+DEADLINE = Under(policy=PolicyName.DEADLINE, ceiling=0.1)
 
 
 def places(script: Script, then: Under, setting: Setting) -> tuple[set[Delivered], tuple[float, float]]:
@@ -368,6 +371,96 @@ def test_a_turn_that_the_rules_do_not_reproduce_is_told_and_left_out() -> None:
     assert [(each.turn, each.recorded, each.replayed) for each in record.differing] == [
         ("s.1", "both (refined), delivered, none", "initial (refined), delivered, none")
     ]
+
+
+def answered(record: Record, *policies: PolicyName | None) -> Answer:
+    """Answer what a ceiling of 100 ms would have given under these policies."""
+    return Answer.of(Question(axis=Axis.CEILING, values=(0.1,), policies=policies), record)
+
+
+def test_what_was_recorded_under_other_policies_and_is_replayed_as_this_one_is_said() -> None:
+    """The turns are counted by the policy that they were recorded under, and how they are replayed is said."""
+    prefetch = Under(policy=PolicyName.PREFETCH, ceiling=0.1)
+    mixed, other = (
+        Record.of([play(QUIET, under) for under in unders])
+        for unders in ((TIERED_25, prefetch, TIERED_25), (prefetch,))
+    )
+    told = {
+        "mixed": answered(mixed, PolicyName.TIERED).told(),
+        "other": answered(other, PolicyName.TIERED).told(),
+        "several": answered(mixed, PolicyName.TIERED, PolicyName.PREFETCH).told(),
+        "kept": answered(mixed, None).told(),
+        "same": answered(other, PolicyName.PREFETCH).told(),
+    }
+
+    assert told == {
+        "mixed": [
+            "3 recorded turns: 2 under tiered, 1 under prefetch.",
+            "1 of them was recorded under another policy and is replayed as tiered.",
+        ],
+        "other": ["1 recorded turn under prefetch.", "It was recorded under another policy and is replayed as tiered."],
+        "several": [
+            "3 recorded turns: 2 under tiered, 1 under prefetch.",
+            "All are replayed as tiered and prefetch, whatever they were recorded under.",
+        ],
+        "kept": [
+            "3 recorded turns: 2 under tiered, 1 under prefetch.",
+            "Each keeps the policy that it was recorded under.",
+        ],
+        "same": ["1 recorded turn under prefetch."],
+    }
+    assert answered(mixed, PolicyName.TIERED).as_data()["recorded_under"] == {"tiered": 2, "prefetch": 1}
+
+
+SLOW = replace(QUIET, selector=0.9)
+TOOLS = (working(0.02, 0.2), working(0.02, 0.5))
+HALF = Setting(speed=Speed(factor=0.5))
+FINDING = replace(QUIET, search=0.06, fast=1, selector=0.9)
+
+
+@pytest.mark.parametrize(
+    ("script", "then", "setting", "doubt"),
+    [
+        (SLOW, TIERED_25, tiered(0.5), Doubt.ENDED_BEFORE_SETTLED),
+        (replace(SLOW, cut_at=0.4, turnouts=TOOLS), TIERED_25, HALF, Doubt.CANCELLED_BEFORE_SETTLED),
+        (FINDING, TIERED_100, Setting(search_limit=0.05), Doubt.SEARCH_CUT_SHORT),
+        (replace(QUIET, search=0.09), TIERED_100, tiered(0.5), Doubt.SEARCH_WOULD_GO_ON),
+        (QUIET, TIERED_25, tiered(0.5), None),
+        (replace(SLOW, turnouts=(working(0.02, 1.5),), selector=1.4), DEADLINE, tiered(0.1), Doubt.SELECTOR_CUT_OFF),
+    ],
+)
+def test_of_a_turn_without_a_known_end_it_is_said_why(
+    script: Script, then: Under, setting: Setting, doubt: Doubt | None
+) -> None:
+    """The reason is the first thing in time that its record does not tell; the counts by reason add up to `unknown`."""
+    found = Record.of([play(script, then)]).under(setting)
+
+    assert found.doubts == ({} if doubt is None else {doubt: 1})
+    assert sum(found.doubts.values()) == found.unknown
+
+
+@settings(max_examples=25, deadline=None)
+@given(script=SCRIPTS, then=UNDER)
+def test_what_settled_is_known_under_every_ceiling_and_a_longer_one_never_gives_less(
+    script: Script, then: Under
+) -> None:
+    """A turn whose recall settled by itself has one end under every ceiling, and the first send keeps what it had.
+
+    That holds where the search was whole and within every limit, the files were seen in time, and nothing was cut by
+    the budget: what these would have given with more time is not recorded.
+    """
+    script = replace(script, search=min(script.search, 0.045), check=0.0)
+    record = Record.of([play(script, then)])
+    found = [record.under(tiered(ceiling)) for ceiling in (0.0, 0.025, 0.1, 0.2, 0.5, 2.0)]
+    for number, course in enumerate(record.courses):
+        ends = [one.predictions[number].delivered for one in found]
+        first = [bool(end & {Delivered.INITIAL, Delivered.BOTH}) for end in ends]
+        if course.choice is None or course.choice.result is None or course.choice.cut or course.choice.result.error:
+            continue
+        if course.ended_from_outside:
+            continue  # how much longer a shorter hold would have left it is not recorded
+        assert [len(end) for end in ends] == [1] * len(ends)
+        assert first == sorted(first)
 
 
 def test_the_shares_of_a_hundred_turns_are_foretold_exactly() -> None:
