@@ -1,11 +1,14 @@
 """A real Prometheus scrapes `/metrics`, takes every query, and gives the figures of the table."""
 
 import json
+import math
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
+from dataclasses import replace
 
+import anyio
 import pytest
 from programs import Prometheus, run_prometheus, wait_until
 
@@ -22,15 +25,17 @@ from recallscope.runtime.events import (
     Scenario,
     Strategy,
 )
-from recallscope.telemetry import queries
+from recallscope.telemetry import names, queries
 from recallscope.telemetry.read.figures import Figures, Row, TurnKind, collect_waits
 from recallscope.telemetry.read.prometheus import read_prometheus
 from recallscope.telemetry.read.prometheus_api import PrometheusApi
-from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
+from recallscope.telemetry.sdk import Telemetry, TelemetrySettings, open_telemetry
+from recallscope.telemetry.testing.golden import golden_process
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
 SELECTOR = queries.job("agents")
+EVERYTHING = queries.job("everything")
 WINDOW = "1h"
 TURNS = 40
 WAITS = (0.0004, 0.002, 0.004, 0.05, 0.1, 0.104)
@@ -77,13 +82,39 @@ def _play(observers: tuple[Callable[[Event], None], ...], turns: int) -> None:
                 observer(_closed(number, kind, wait))
 
 
+def _target(telemetry: Telemetry) -> str:
+    assert telemetry.metrics_url is not None
+    return telemetry.metrics_url.removeprefix("http://").removesuffix("/metrics")
+
+
 def _count(prometheus: Prometheus) -> float:
     return prometheus.number(f"sum(recallscope_recall_turns_total{{{SELECTOR}}})")
 
 
+def _play_everything(telemetry: Telemetry) -> None:
+    """Play every kind of event, and let telemetry measure an event loop for some of its intervals."""
+    for event in golden_process():
+        for observer in telemetry.observers:
+            observer(event)
+    anyio.run(_watch_a_loop, telemetry)
+
+
+async def _watch_a_loop(telemetry: Telemetry) -> None:
+    with anyio.move_on_after(0.35):
+        await telemetry.run()
+
+
+def _told(prometheus: Prometheus) -> dict[str, float]:
+    """Return what the process with every kind of event has told of itself, by what must grow between two scrapes."""
+    series = (names.LOOP_LAG, "_count"), (names.TURN_DURATION, "_count"), (names.TELEMETRY_EXPORTED, "")
+    return {
+        metric.name: prometheus.number(f"sum({metric.prometheus}{suffix}{{{EVERYTHING}}})") for metric, suffix in series
+    }
+
+
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Generator[Prometheus]:
-    """Give a Prometheus that has seen `TURNS` turns in each of `ROWS`, of a process that is gone by now."""
+    """Give a Prometheus that has seen `TURNS` turns in each of `ROWS`, and a process with every kind of event."""
     settings = TelemetrySettings(
         version="0",
         front_end="test",
@@ -93,12 +124,22 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Generator[Prometheus
         journal=False,
         environ={},
     )
-    with open_telemetry(settings) as telemetry:
-        assert telemetry.metrics_url is not None
-        target = telemetry.metrics_url.removeprefix("http://").removesuffix("/metrics")
+    journal = tmp_path_factory.mktemp("journal")
+    with (
+        open_telemetry(settings) as telemetry,
+        open_telemetry(replace(settings, journal=True, journal_directory=journal)) as everything,
+    ):
+        targets = {"agents": _target(telemetry), "everything": _target(everything)}
         _play(telemetry.observers, 1)  # histograms are born with their first turn, and `increase` does not see births
         folder = tmp_path_factory.mktemp("prometheus")
-        with run_prometheus(folder, {"agents": target}) as running:
+        with run_prometheus(folder, targets) as running:
+            _play_everything(everything)
+            wait_until(lambda: min(_told(running).values()) > 0, "every kind of event is scraped")
+            before = _told(running)
+            _play_everything(everything)
+            wait_until(
+                lambda: all(told > before[name] for name, told in _told(running).items()), "it is scraped once more"
+            )
             wait_until(lambda: _count(running) == len(ROWS), "the first turns are scraped")
             _play(telemetry.observers, TURNS)
             wait_until(lambda: _count(running) == len(ROWS) * (1 + TURNS), "all turns are scraped")
@@ -132,22 +173,22 @@ def test_quantiles_are_those_of_histogram_quantile(prometheus: Prometheus, quant
 @pytest.mark.parametrize(
     "query",
     [
-        queries.table_turns(SELECTOR, WINDOW),
-        queries.table_wait_buckets(SELECTOR, WINDOW),
-        queries.table_wait_quantile(0.95, SELECTOR, WINDOW),
-        queries.table_wait_max(SELECTOR, WINDOW),
-        queries.hold(SELECTOR, WINDOW),
-        queries.delivery(SELECTOR, WINDOW),
-        queries.slow_turns(SELECTOR, WINDOW),
-        queries.loop_lag_max(SELECTOR, WINDOW),
-        queries.telemetry_loss(SELECTOR, WINDOW),
+        queries.table_turns(EVERYTHING, WINDOW),
+        queries.table_wait_buckets(EVERYTHING, WINDOW),
+        queries.table_wait_quantile(0.95, EVERYTHING, WINDOW),
+        queries.table_wait_max(EVERYTHING, WINDOW),
+        queries.hold(EVERYTHING, WINDOW),
+        queries.delivery(EVERYTHING, WINDOW),
+        queries.slow_turns(EVERYTHING, WINDOW),
+        queries.loop_lag_max(EVERYTHING, WINDOW),
+        queries.telemetry_loss(EVERYTHING, WINDOW),
     ],
 )
-def test_every_query_is_taken(prometheus: Prometheus, query: str) -> None:
-    """No query is refused; those whose metrics this process counted have an answer."""
+def test_every_query_is_answered(prometheus: Prometheus, query: str) -> None:
+    """No query is refused, and each has a figure of a process in which everything has happened."""
     answer = prometheus.ask(query)
 
-    assert answer or "recall_turn" not in query
+    assert [value for _, value in answer if not math.isnan(value)] != []
 
 
 def test_the_delivery_level_counts_what_was_delivered(prometheus: Prometheus) -> None:
