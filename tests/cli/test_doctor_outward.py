@@ -97,6 +97,23 @@ def test_metrics_that_are_off_are_not_checked(
     assert (finding.state, finding.text) == (State.NOT_APPLICABLE, words)
 
 
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [("nowhere.invalid", "no address is known by that name"), ("192.0.2.1", "this machine has it not")],
+)
+def test_a_host_that_is_not_this_machines_is_told(tmp_path: Path, host: str, told: str) -> None:
+    """Another port would not help, so the host is what to set."""
+    finding = check_metrics(_settings(tmp_path, metrics_host=host), {})
+
+    assert (finding.state, finding.text) == (
+        State.WARNING,
+        (
+            f"/metrics cannot be served at telemetry.metrics_host {host} ({told}); set it to an address of this "
+            "machine, such as 127.0.0.1"
+        ),
+    )
+
+
 def test_the_journals_folder_need_not_be_there_yet(tmp_path: Path) -> None:
     """The nearest folder that is there is tried, and nothing is left in it."""
     finding = check_journal(_settings(tmp_path, journal_dir=str(tmp_path / "a" / "b")))
@@ -114,8 +131,8 @@ def test_a_journals_folder_that_cannot_be_made_is_named(tmp_path: Path, monkeypa
     assert (by_variable.state, by_variable.text) == (
         State.FAILED,
         (
-            "/proc/nope/recallscope/journal cannot be written to (nothing can be made in /proc); XDG_STATE_HOME names it: "
-            "set that, or telemetry.journal_dir, to a folder of yours"
+            "/proc/nope/recallscope/journal cannot be written to (nothing can be made in /proc); XDG_STATE_HOME names "
+            "it: set that, or telemetry.journal_dir, to a folder of yours"
         ),
     )
     assert by_key.state is State.FAILED
@@ -153,6 +170,26 @@ def test_what_is_wrong_with_a_variable_is_a_finding_and_said_once(caplog: pytest
         "OTEL_EXPORTER_OTLP_PROTOCOL=bogus is not known here: use grpc or http/protobuf (used now)"
     ]
     assert caplog.messages == []
+
+
+def test_headers_that_are_none_are_told_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They may be a secret; nothing of it stands in a finding or a log."""
+    environ = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+        "OTEL_EXPORTER_OTLP_HEADERS": "hidden",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "0.1",
+        "OTEL_METRICS_EXPORTER": "none",
+    }
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+
+    found = list(check_exports(environ))
+
+    assert found[0].state is State.WARNING
+    assert found[0].text.startswith("OTEL_EXPORTER_OTLP_HEADERS, or that of a signal, is no list such as name=value")
+    assert "hidden" not in caplog.text + "".join(finding.text for finding in found)
 
 
 def test_a_journal_that_is_off_is_not_checked(tmp_path: Path) -> None:

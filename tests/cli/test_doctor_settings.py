@@ -55,6 +55,7 @@ def test_settings_that_go_together(tmp_path: Path, values: dict[str, str], envir
             "recall.selector is none under the policy deadline",
         ),
         ({"recall.selector": "none", "model.small": "tiny"}, {}, "so the small model tiny is never asked"),
+        ({}, {"OTEL_SDK_DISABLED": "yes"}, "OTEL_SDK_DISABLED=yes disables nothing, since only true does"),
         ({"recall.budget_notes": "0"}, {}, "every note is over the budget"),
         ({"recall.budget_characters": "1000"}, {}, "less than one long note (1200)"),
         ({"recall.ceiling_seconds": "0"}, {}, "recall.ceiling_seconds is 0, so tiered waits for nothing"),

@@ -193,6 +193,13 @@ def _disabled_with_exports(settings: Settings, _: PolicySplit, environ: Environ)
     return None
 
 
+def _not_disabled(_: Settings, __: PolicySplit, environ: Environ) -> str | None:
+    said = environ.get("OTEL_SDK_DISABLED", "").strip()
+    if said and said.lower() not in {"true", "false"}:
+        return f"OTEL_SDK_DISABLED={said} disables nothing, since only true does; write true or leave it out"
+    return None
+
+
 def _nothing_recorded(settings: Settings, _: PolicySplit, environ: Environ) -> str | None:
     telemetry = settings.telemetry
     exported = not _is_disabled(environ) and any(environ.get(name) for name in _ENDPOINTS)
@@ -265,6 +272,7 @@ _RULES: tuple[Rule, ...] = (
     _total_below_first_byte,
     _few_sends,
     _disabled_with_exports,
+    _not_disabled,
     _nothing_recorded,
     _wrong_otlp_port,
     _sampled,

@@ -4,6 +4,7 @@ The search is a turn like any other without a model (`agent/rehearsal`), watched
 journal is a temporary one and which exports nothing: so it also shows whether one of them fails.
 """
 
+import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,9 +18,11 @@ from recallscope.runtime import __version__
 from recallscope.runtime.agent.rehearsal import rehearse
 from recallscope.runtime.cli.compose import memory_roots
 from recallscope.runtime.cli.doctor.finding import Finding, State, failed, fine, not_applicable, warning
+from recallscope.runtime.cli.doctor.heard import heard
 from recallscope.runtime.cli.vectors import open_vectors
 from recallscope.runtime.config import Settings
 from recallscope.runtime.errors import ConfigError, RecallscopeError, StoreUnavailableError
+from recallscope.runtime.memory import catalog_file, keeper
 from recallscope.runtime.memory.check import Problem, ProblemKind, check_root
 from recallscope.runtime.memory.memory import Memory, open_memory
 from recallscope.runtime.memory.scopes import MemoryRoots, Root, catalog_path
@@ -74,6 +77,9 @@ async def check_memory(settings: Settings) -> tuple[Finding, ...]:
 
 
 def _folders(roots: Sequence[Root]) -> Finding:
+    for root in roots:
+        if root.path.exists() and not root.path.is_dir():
+            return failed(FOLDERS, f"{root.path} (scope {root.scope}) is no folder; name another one as its memory")
     there = [root for root in roots if root.path.is_dir()]
     if not there:
         missing = ", ".join(str(root.path) for root in roots)
@@ -97,6 +103,7 @@ def _folders(roots: Sequence[Root]) -> Finding:
 async def _catalog(settings: Settings, roots: MemoryRoots) -> tuple[Finding, Finding]:
     """Open the catalog, search it, and say what became of the facts that the search stated."""
     async with AsyncExitStack() as stack:
+        said = stack.enter_context(heard(catalog_file.__name__, keeper.__name__))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recallscope-doctor-")))
         telemetry = stack.enter_context(
             open_telemetry(
@@ -116,7 +123,7 @@ async def _catalog(settings: Settings, roots: MemoryRoots) -> tuple[Finding, Fin
         memory = await stack.enter_async_context(
             open_memory(roots, observers=observers, catalog_path=path, read_only=True, vectors=vectors)
         )
-        found = await _searched(memory, observers, path)
+        found = await _searched(memory, observers, path, said)
         return found, _observed(observers.statistics())
 
 
@@ -129,7 +136,7 @@ def _observed(observers: Sequence[ObserverStatistics]) -> Finding:
     return fine(OBSERVERS, f"{', '.join(each.name for each in observers)} took the facts of a recall")
 
 
-async def _searched(memory: Memory, observers: Observers, path: Path) -> Finding:
+async def _searched(memory: Memory, observers: Observers, path: Path, said: Sequence[str]) -> Finding:
     with anyio.move_on_after(SYNC_SECONDS) as limit:
         await memory.wait_synced()
     statistics = memory.statistics()
@@ -141,7 +148,7 @@ async def _searched(memory: Memory, observers: Observers, path: Path) -> Finding
         )
     problem = next((scope.problem for scope in statistics.scopes if scope.problem is not None), None)
     if problem is not None:
-        return failed(CATALOG, problem)
+        return failed(CATALOG, f"{problem}; see to that folder, or name another one")
     started = time.monotonic()
     try:
         await rehearse(
@@ -160,12 +167,19 @@ async def _searched(memory: Memory, observers: Observers, path: Path) -> Finding
     if statistics.temporary:
         return warning(
             CATALOG,
-            f"{notes}, in a temporary catalog, since {path} cannot be used; "
+            f"{notes}, in a temporary catalog, since {path} cannot be used{_why(said)}; "
             "set memory.cache_dir to a folder on a local disk",
         )
     if not memory.notes:
         return warning(CATALOG, "there is no note yet, so nothing is recalled; write one with `recallscope memory add`")
     return fine(CATALOG, f"{notes}, searched in {seconds * 1000:.0f} ms")
+
+
+def _why(said: Sequence[str]) -> str:
+    """Return what the system said of the catalog that could not be opened, from what was logged of it."""
+    found = next((text for text in said if "a temporary catalog is used" in text), "")
+    why = re.search(r"\[Errno \d+\] ([^:;]+)", found)
+    return f" ({why[1].strip()})" if why else ""
 
 
 def _notes(roots: Sequence[Root]) -> Finding:

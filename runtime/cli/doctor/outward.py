@@ -1,17 +1,15 @@
 """Whether telemetry leaves the process: the journal's folder, `/metrics`, the OTLP endpoints."""
 
 import errno
-import logging
 import os
 import shutil
 import socket
 import tempfile
-import threading
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 
 from recallscope.runtime import __version__
 from recallscope.runtime.cli.doctor.finding import Finding, failed, fine, not_applicable, warning
+from recallscope.runtime.cli.doctor.heard import heard
 from recallscope.runtime.config import Metrics, Settings
 from recallscope.runtime.config.load import Origin
 from recallscope.runtime.config.masking import mask_text
@@ -25,6 +23,12 @@ from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
 __all__ = ["check_exports", "check_journal", "check_metrics"]
 
 JOURNAL, METRICS, OTLP = "journal", "metrics", "otlp"
+
+HEADERS_LOGGER = "opentelemetry.util.re"
+HEADERS_WRONG = (
+    "OTEL_EXPORTER_OTLP_HEADERS, or that of a signal, is no list such as name=value,name=value (values URL-encoded): "
+    "what is no such pair is not sent"
+)
 
 JOURNAL_BYTES = 512 * 1024 * 1024
 """What all files of a journal may hold together."""
@@ -100,7 +104,15 @@ def check_metrics(settings: Settings, environ: Mapping[str, str]) -> Finding:
 
 def _taken(host: str, port: int, error: OSError) -> Finding:
     """Say who has the port: one of ours, whose observers are looked at, or something else."""
-    reason = error.strerror or str(error)
+    reason = (error.strerror or str(error)).partition(" (while ")[0]
+    unknown = error.errno is not None and error.errno < 0  # a failed look-up has numbers of its own, below 0
+    if unknown or error.errno == errno.EADDRNOTAVAIL:
+        what = "no address is known by that name" if unknown else "this machine has it not"
+        return warning(
+            METRICS,
+            f"/metrics cannot be served at telemetry.metrics_host {host} ({what}); set it to an address of this "
+            "machine, such as 127.0.0.1",
+        )
     advice = "set telemetry.metrics_port to a free port, or to 0"
     shown = f"[{host}]" if ":" in host else host
     try:
@@ -126,35 +138,15 @@ def check_exports(environ: Mapping[str, str] | None = None) -> Iterator[Finding]
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         yield not_applicable(OTLP, "OTEL_SDK_DISABLED switches it off")
         return
-    with _warnings() as said:
+    with heard(telemetry_settings.__name__, environment.__name__, HEADERS_LOGGER) as said:
         probes = probe_exports(environ, version=__version__)
-    yield from (warning(OTLP, text) for text in dict.fromkeys(said))
+    # The library repeats the headers that it does not like, which may be a secret.
+    told = [HEADERS_WRONG if text.startswith("Header format invalid") else text for text in said]
+    yield from (warning(OTLP, text) for text in dict.fromkeys(told))
     if not probes:
         yield not_applicable(OTLP, "no endpoint is set; OTEL_EXPORTER_OTLP_ENDPOINT names one")
     for probe in probes:
         yield _probed(probe)
-
-
-@contextmanager
-def _warnings() -> Generator[list[str]]:
-    """Collect what is said about the standard variables within the block, on this thread, instead of letting it out."""
-    said: list[str] = []
-    thread = threading.get_ident()
-
-    def take(record: logging.LogRecord) -> bool:
-        if record.thread != thread:
-            return True
-        said.append(record.getMessage())
-        return False
-
-    loggers = [logging.getLogger(module.__name__) for module in (telemetry_settings, environment)]
-    for logger in loggers:
-        logger.addFilter(take)
-    try:
-        yield said
-    finally:
-        for logger in loggers:
-            logger.removeFilter(take)
 
 
 def _probed(probe: Probe) -> Finding:
