@@ -148,6 +148,9 @@ def _by_outcome(recall: RecordedRecall, closed: Close) -> Advice:
 
 
 def _delivered(recall: RecordedRecall, closed: Close) -> Advice:
+    earlier = _earlier_with_words(recall, closed)
+    if earlier is not None:
+        return Advice((Assignment(_POLICY, PolicyName.TIERED.value),), earlier)
     if closed.reason is Reason.NONE:
         return Advice.none("memory came, and nothing waited for it longer than it may")
     first = recall.first_wait
@@ -224,6 +227,16 @@ def _words_in_time(recall: RecordedRecall) -> str | None:
         return None
     found = f"the words had found {count(fast.notes, 'note')} {duration(fast.elapsed)} after the recall began"
     return f"{found}; tiered sends them along"
+
+
+def _earlier_with_words(recall: RecordedRecall, closed: Close) -> str | None:
+    """Say what `tiered` would have sent before the tools ran; None if nothing for certain, or if that was done."""
+    fast, first = recall.fast, recall.first_wait
+    missed = recall.policy is PolicyName.PREFETCH and Point.INITIAL not in closed.points and not recall.withdrawn
+    if not missed or fast is None or first is None or _words_in_time(recall) is None:
+        return None
+    held = duration(max(0.0, fast.at - first.asked_at))
+    return f"the first send would have been held {held}, and would have taken the word matches along"
 
 
 def _under_tiered(turn: RecordedTurn, recall: RecordedRecall, first: Wait, delivered: Delivered) -> str:
