@@ -1,6 +1,7 @@
 """The shipped files in a real collector: they are valid, and what goes through is guarded, masked and sampled."""
 
 import json
+import random
 import re
 import secrets
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from binomial import binomial_interval
 from foreign import Attributes, new_trace, pairs, send, span, value
 from programs import COLLECTOR_FILE, FLEET_FILE, Collector, run_collector, validate, wait_until
 from relay import Seen, kept_spans, traces_of
@@ -197,6 +199,27 @@ def test_a_failed_span_keeps_its_trace(collector: Collector) -> None:
 
     assert len(_kept(collector, failed)) == 4
     assert (_kept(collector, usual), _kept(collector, cancelled)) == ((), ())
+
+
+def test_the_baseline_is_the_share_that_was_asked_for(tmp_path: Path) -> None:
+    """Of 5,000 unremarkable traces as many are kept as a binomial 99 % interval of the baseline allows: 18.5 to 21.5 %.
+
+    The choice follows from the trace id alone, and the ids are the same in every run: what passes once always passes,
+    until the sampler chooses otherwise.
+    """
+    chance = random.Random("baseline")
+    sent = [f"{chance.getrandbits(128):032x}" for _ in range(5_000)]
+    with run_collector(tmp_path, **QUICK, OTELCOL_BASELINE_PERCENT="20") as running:
+        for begin in range(0, len(sent), 500):
+            send(running, "traces", [span(trace, "invoke_agent a") for trace in sent[begin : begin + 500]])
+        decided = "otelcol_processor_tail_sampling_global_count_traces_sampled_total"
+        wait_until(lambda: running.own(decided) == len(sent), "all traces are decided")
+        said = running.own(decided, 'sampled="true"')
+        wait_until(lambda: len(kept_spans(running.kept)) == said, "the file holds what was kept")
+
+    low, high = binomial_interval(len(sent), 0.2)
+    assert low <= said <= high
+    assert (low, high) == (928, 1073)
 
 
 def test_a_marker_that_comes_first_keeps_what_comes_late(collector: Collector) -> None:

@@ -5,7 +5,6 @@ the job `recallscope/recallscope`. Every query names one of them.
 """
 
 import json
-import math
 import random
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from binomial import binomial_interval
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from programs import Collector, Prometheus, free_port, run_collector, run_prometheus, wait_until
 from relay import Relay, Trace, kept_spans, traces_of
@@ -57,8 +57,13 @@ FIRST = 60
 
 
 IDS = 9
-"""The seed of the trace ids. With ids of chance one sound run in a hundred would lie outside a 99 % interval; with
-these every run asks the sampler for the same choice, which lies in the middle."""
+"""The seed of the trace ids: one sound run in a hundred lies outside a 99 % interval, and these tests are not repeated.
+
+The sampler chooses by the id alone, and of the 416 ids of this run it chooses 82. Some 226 of them fall to unmarked
+turns; which, depends on the machine's pace. Drawn 3,000 times, 32 to 58 of them were chosen, and the interval is 30 to
+61: a sound sampler passes. One that keeps all, none, or of the rest a tenth or a third, does not; whether the share is
+right to a point, test_collector.py asks of 5,000 ids that are the same in every run.
+"""
 
 
 class SeededIds(IdGenerator):
@@ -206,7 +211,7 @@ def test_of_the_rest_the_baseline_is_kept(run: Run) -> None:
     rest = {trace_id for trace_id, trace in run.sent.items() if trace.is_turn and not (trace.marked or trace.failed)}
     kept = len(rest & run.kept.keys())
 
-    low, high = _interval(len(rest), BASELINE)
+    low, high = binomial_interval(len(rest), BASELINE)
     assert len(rest) >= 100
     assert low <= kept <= high
 
@@ -345,14 +350,3 @@ def _counted(figures: Figures) -> tuple[dict[TurnKind, float], dict[Row, Buckets
     """Return the turns and the waits of figures without what counted nothing."""
     turns = {kind: turns for kind, turns in figures.turns.items() if turns > 0}
     return turns, {row: waits for row, waits in figures.waits.items() if waits.count > 0}
-
-
-def _interval(number: int, share: float, confidence: float = 0.99) -> tuple[int, int]:
-    """Return the central interval of a binomial distribution: outside lies at most half of the rest on each side."""
-    tail, low, high = (1 - confidence) / 2, 0, number
-    chances = [math.comb(number, k) * share**k * (1 - share) ** (number - k) for k in range(number + 1)]
-    while sum(chances[: low + 1]) <= tail:
-        low += 1
-    while sum(chances[high:]) <= tail:
-        high -= 1
-    return low, high
