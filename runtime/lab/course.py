@@ -73,7 +73,8 @@ class Ask:
     """One attempt of a send asked for memory at `at` and was held `held` seconds.
 
     `late`: how long after the ceiling the wait ended, None if it ended before. `extra`: what came after the wait, a
-    look at the notes' files, or where none were due the lateness of the loop; None if it is not known. `empty`: no
+    look at the notes' files, or where none were due the lateness of the loop; None if it is not known. `again`: how
+    long a second look took, None if there was none; `extra` is the first, then. `empty`: no
     notes went with it; if any were due, the look did not end within `most` seconds. The attempt was accepted or
     dropped, or neither: it was under way when the turn ended.
     """
@@ -83,6 +84,7 @@ class Ask:
     held: float = 0.0
     late: float | None = None
     extra: float | None = None
+    again: float | None = None
     empty: bool = False
     most: float = hold.CHECK_SECONDS
     retry: bool = False
@@ -303,8 +305,12 @@ class _Reading:
         most = hold.time_to_check(wait.ceiling, now=began)
         if empty:
             return replace(ask, empty=ask.extra >= most - TICK, most=most)
-        looks = 2 if self._looked_twice(wait, ask.at + began, ask.extra) else 1
-        return replace(ask, extra=ask.extra / looks, most=most)
+        if not self._looked_twice(wait, ask.at + began, ask.extra) or self._recall.settled is None:
+            return replace(ask, most=most)
+        # How long each look took is not recorded; the first ended after the result came that the second was for.
+        came = self._recall.settled.elapsed - (ask.at + began)
+        first = min(max(ask.extra / 2, came + TICK), ask.extra)
+        return replace(ask, extra=first, again=ask.extra - first, most=most)
 
     def _rolled_back(self, ask: Ask, *, until: float | None) -> bool:
         """Tell whether notes went with an attempt that was not accepted; `until` the next one, if there was any."""

@@ -247,9 +247,9 @@ class _Replay:
         end = now + hold.time_to_check(until, now=now)
         looked: set[NoteVersion] = set()
         while unseen := due - looked:
-            seconds, late = self._look_seconds(number, ask, unseen)
+            seconds, late = self._look_seconds(number, ask, unseen, again=bool(looked))
             slow = now + seconds > end + SAME_MOMENT
-            now = end + late if slow else now + seconds + late
+            now = max(now, end + late) if slow else now + seconds + late
             self._advance(now)
             if not slow:
                 self._handle.withdraw(version for version in unseen if version.note in self._course.withdrawn)
@@ -262,7 +262,9 @@ class _Replay:
     def _due(self, point: Point) -> set[NoteVersion]:
         return {note.version for note in self._handle.offered(point)}
 
-    def _look_seconds(self, number: int, ask: Ask, unseen: Iterable[NoteVersion]) -> tuple[float, float]:
+    def _look_seconds(
+        self, number: int, ask: Ask, unseen: Iterable[NoteVersion], *, again: bool
+    ) -> tuple[float, float]:
         """Return how long a look takes, as then or as it usually does, and how late a busy loop notices its end."""
         then = self._then(number)
         if then is not None:
@@ -274,9 +276,10 @@ class _Replay:
         if behind:
             return ask.most + TICK if self._world.slow_looks_end else inf, max((ask.extra or 0.0) - ask.most, 0.0)
         as_then = self._recorded is None or (then is not None and then.looked)
-        if ask.extra is not None and as_then:
-            seconds = min(ask.extra, ask.most)
-            return seconds, ask.extra - seconds
+        took = ask.again if again and ask.again is not None else ask.extra
+        if took is not None and as_then:
+            seconds = min(took, ask.most)
+            return seconds, took - seconds
         return self._habits.check, 0.0
 
     def _lateness(self, number: int, ask: Ask) -> float:

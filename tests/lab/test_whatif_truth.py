@@ -373,6 +373,16 @@ def test_a_turn_that_the_rules_do_not_reproduce_is_told_and_left_out() -> None:
     ]
 
 
+def test_a_second_look_at_files_that_took_less_time_than_the_first_is_reproduced() -> None:
+    """The first look lasted until the selector's notes had come, whatever both together took."""
+    turn = play(replace(QUIET, fast=1, selector=0.018, chosen=(1, 3), check=0.02), TIERED_100)
+    assert turn.recall is not None
+    (wait,) = turn.recall.waits
+    shorter = replace(turn, recall=replace(turn.recall, waits=(replace(wait, waited=wait.waited - 0.009),)))
+
+    assert [Record.of([each]).differing for each in (turn, shorter)] == [(), ()]
+
+
 def answered(record: Record, *policies: PolicyName | None) -> Answer:
     """Answer what a ceiling of 100 ms would have given under these policies."""
     return Answer.of(Question(axis=Axis.CEILING, values=(0.1,), policies=policies), record)
