@@ -375,7 +375,7 @@ def test_a_turn_that_the_rules_do_not_reproduce_is_told_and_left_out() -> None:
 
 def test_a_second_look_at_files_that_took_less_time_than_the_first_is_reproduced() -> None:
     """The first look lasted until the selector's notes had come, whatever both together took."""
-    turn = play(replace(QUIET, fast=1, selector=0.018, chosen=(1, 3), check=0.02), TIERED_100)
+    turn = play(replace(QUIET, reminders=0.02, fast=1, selector=0.0335, chosen=(1, 3), check=0.02), TIERED_100)
     assert turn.recall is not None
     (wait,) = turn.recall.waits
     shorter = replace(turn, recall=replace(turn.recall, waits=(replace(wait, waited=wait.waited - 0.009),)))
