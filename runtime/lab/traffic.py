@@ -22,7 +22,7 @@ from recallscope.runtime.lab.scenarios import (
     tool_step,
 )
 from recallscope.runtime.terms import Scenario, TurnOutcome
-from recallscope.runtime.testing.script import ErrorChunk, Script, Select, Step
+from recallscope.runtime.testing.script import ErrorChunk, Script, ScriptedUsage, Select, Step
 from recallscope.runtime.testing.script import Scenario as Part
 
 __all__ = ["BELIEVABLE", "Deck", "Kind", "Mix", "Ordinary", "ScriptedTurn", "Traffic"]
@@ -218,6 +218,10 @@ _SHORTEST_TOOL, _LONGEST_TOOL = 0.2, 1.6
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 
 
+_CACHED = ScriptedUsage(input=400, output=20, cached=320)
+"""What a provider with a cache tells of a request that continues another one."""
+
+
 def _ordinary(spread: Ordinary, chance: random.Random) -> Iterator[ScriptedTurn]:
     unmatched = round(VARIANTS * spread.unmatched)
     number = 0
@@ -232,7 +236,7 @@ def _ordinary(spread: Ordinary, chance: random.Random) -> Iterator[ScriptedTurn]
             prompt = f"{text} {_mark(number)}"
             main = [answer_step(_SAYS, answers[place])]
             if with_tool[place]:
-                main.insert(0, tool_step(tools[place]))
+                main = [tool_step(tools[place]), replace(main[0], usage=_CACHED)]
             selection = Step(delay=delays[place], select=Select(contains=notes))
             part = script_part(f"{Kind.ORDINARY} {number}", prompt, tuple(main), selection)
             yield ScriptedTurn(kind=Kind.ORDINARY, prompt=prompt, parts=(part,))
@@ -304,7 +308,8 @@ _SINGLE = (
     _turn(
         Kind.INTERRUPTED,
         "Write down for me how the schedule of the on-call rota changes.",
-        answer_step(_SAYS * 2, 2.0),
+        tool_step(2.0),
+        answer_step(_SAYS, 0.5),
         selection=Step(delay=1.6, select=_CHOSEN),
         cancel_after=0.4,
         outcome=TurnOutcome.CANCELLED,

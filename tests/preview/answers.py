@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.error import HTTPError
 
-from played import Played
+from played import STEP_SECONDS, Played
 
 from recallscope.dashboards.reading import PanelRead, Query, filled
+from recallscope.telemetry.queries.selector import EACH
 
 __all__ = ["Answer", "Series", "ask"]
 
-STEP_SECONDS = 2.0
+FINE_SECONDS = 2.0
+"""The step of graphs whose windows may overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def _series(played: Played, query: Query, text: str) -> list[Series]:
     if query.instant:
         found = [(labels, [(played.end, value)]) for labels, value in played.prometheus.ask(text, at=played.end)]
     else:
-        times = {"start": f"{played.start:.3f}", "end": f"{played.end:.3f}", "step": f"{STEP_SECONDS:g}"}
+        step = STEP_SECONDS if EACH in query.text else FINE_SECONDS
+        times = {"start": f"{played.start:.3f}", "end": f"{played.end:.3f}", "step": f"{step:g}"}
         result = played.prometheus.get("query_range", query=text, **times)["result"]
         found = [(one["metric"], [(float(at), float(value)) for at, value in one["values"]]) for one in result]
     kept = ((labels, tuple(point for point in points if not math.isnan(point[1]))) for labels, points in found)

@@ -15,10 +15,17 @@ from recallscope.dashboards.reading import everything
 from recallscope.telemetry.queries.health import processes
 from recallscope.telemetry.testing.receiver import OtlpReceiver
 
-__all__ = ["COLLECTOR_JOB", "JOB", "KINDS", "Played", "play"]
+__all__ = ["COLLECTOR_JOB", "JOB", "JOBS", "KINDS", "PUSHED_JOB", "STEP_SECONDS", "Played", "play"]
 
 JOB = "recallscope"
+PUSHED_JOB = "recallscope/recallscope"
+JOBS = (JOB, PUSHED_JOB)
+"""The same turns as they are scraped and as the collector writes them."""
+
 COLLECTOR_JOB = "otelcol"
+STEP_SECONDS = 20
+"""The windows of graphs, and the steps of those that count per step."""
+
 KINDS = (
     "ordinary:60,settled_before_send:10,slow_with_tools:10,timed_out:10,slow_without_tools:10,superseded:10,"
     "interrupted:10,not_sent:8,unavailable:8,nothing_found:8,exact_title:6,selector_failed:6,failed:6"
@@ -36,8 +43,12 @@ class Played:
 
     @property
     def values(self) -> dict[str, str]:
-        """The values of the dashboards' variables: all that was played."""
-        return everything(JOB, step="20s", window="10m", collector=COLLECTOR_JOB)
+        """The values of the dashboards' variables: all that was played, as it was scraped."""
+        return self.values_of(JOB)
+
+    def values_of(self, job: str) -> dict[str, str]:
+        """The same for one of `JOBS`."""
+        return everything(job, step=f"{STEP_SECONDS}s", window="10m", collector=COLLECTOR_JOB)
 
 
 @contextmanager
@@ -60,11 +71,11 @@ def play(folder: Path, turns: int, *, kinds: str = KINDS) -> Generator[Played]:
         _load(folder / "home", port, collector.endpoint, kinds) as load,
     ):
         wait_until(lambda: prometheus.number(processes(f'job="{JOB}"')) >= 1, "the load is scraped")
-        count = f'sum(recallscope_turn_duration_seconds_count{{job="{JOB}"}})'
 
         def enough() -> bool:
             assert load.poll() is None, (folder / "home" / "load.log").read_text(encoding="utf-8")
-            return prometheus.number(count) >= turns
+            counts = (f'sum(recallscope_turn_duration_seconds_count{{job="{job}"}})' for job in JOBS)
+            return all(prometheus.number(count) >= turns for count in counts)
 
         wait_until(enough, f"{turns} turns have ended", seconds=150)
         kept = f'sum(rate(otelcol_exporter_sent_spans_total{{job="{COLLECTOR_JOB}"}}[20s]))'
@@ -76,6 +87,7 @@ def play(folder: Path, turns: int, *, kinds: str = KINDS) -> Generator[Played]:
 def _load(home: Path, port: int, endpoint: str, kinds: str) -> Generator["subprocess.Popen[bytes]"]:
     environ = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "TMPDIR"}}
     environ |= {"HOME": str(home), "OTEL_EXPORTER_PROMETHEUS_PORT": str(port), "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+    environ["OTEL_METRIC_EXPORT_INTERVAL"] = "2000"  # as often as it is scraped
     command = [sys.executable, "-m", "recallscope.runtime.cli", "load", "--rate", "8", "--seed", "1"]
     split = "tiered:40,prefetch:30,deadline:30"
     with (home / "load.log").open("wb") as log:
