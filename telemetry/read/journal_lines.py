@@ -1,5 +1,6 @@
 """The lines of a journal: the event on each, and a count of those that are broken, which readers leave out."""
 
+import json
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -8,7 +9,7 @@ import orjson
 from recallscope.telemetry.encode import VERSION
 from recallscope.telemetry.read.lenient import number
 
-__all__ = ["BrokenLines", "event_on"]
+__all__ = ["BrokenLines", "event_on", "written_as"]
 
 MOST: Final = 100_000
 """So many broken lines are told apart; further ones are not counted."""
@@ -18,15 +19,21 @@ def event_on(line: bytes) -> dict[str, Any] | None:
     """Return the event on a whole line of this version; None for any other line."""
     if not line.endswith(b"\n"):
         return None
-    try:
-        parsed: object = orjson.loads(line)
-    except ValueError:
-        return None
+    parsed = _parsed(line)
     if not isinstance(parsed, dict):
         return None
     event = cast("dict[str, Any]", parsed)
     known = event.get("v") == VERSION and isinstance(event.get("event"), str)
     return event if known and number(event.get("wall")) is not None else None
+
+
+def written_as(text: str) -> set[bytes]:
+    """Return how `text` may stand between its quotes: a line with half a surrogate pair anywhere in it is all ASCII."""
+    ascii_only = json.dumps(text)[1:-1].encode()
+    try:
+        return {orjson.dumps(text)[1:-1], ascii_only}
+    except orjson.JSONEncodeError:
+        return {ascii_only}
 
 
 class BrokenLines:
@@ -57,7 +64,20 @@ class BrokenLines:
 
 
 def _is_object(line: bytes) -> bool:
+    return isinstance(_parsed(line), dict)
+
+
+def _parsed(line: bytes) -> object:
+    """Return the JSON value on `line`, None if there is none.
+
+    Half a surrogate pair, as of a name that is no UTF-8, is written as the standard library writes it, and read by it.
+    """
     try:
-        return isinstance(orjson.loads(line), dict)
+        return orjson.loads(line)
     except ValueError:
-        return False
+        if b"\\ud" not in line:
+            return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -15,11 +15,9 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import orjson
-
 from recallscope.telemetry.journal import FILE_PATTERN
 from recallscope.telemetry.read.figures import ReadError
-from recallscope.telemetry.read.journal_lines import BrokenLines, event_on
+from recallscope.telemetry.read.journal_lines import BrokenLines, event_on, written_as
 from recallscope.telemetry.read.lenient import mapping, number
 from recallscope.telemetry.read.recorded import RecordedTurn
 from recallscope.telemetry.read.sources import LAST, ambiguous, not_found, slowest_of
@@ -332,7 +330,7 @@ class _Places:
         places: dict[str, list[tuple[_Stream, int]]] = {}
         turns: set[str] = set()
         if wanted:
-            texts = b"|".join(re.escape(orjson.dumps(text)[1:-1]) for text in wanted)
+            texts = b"|".join(re.escape(written) for text in wanted for written in written_as(text))
             rest = b"" if whole else rb'[^"]*'
             pattern = re.compile(b'"%b":"(?:%b)%b"' % (key.encode(), texts, rest))
             for stream in streams:

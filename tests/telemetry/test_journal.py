@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recallscope.runtime.events import Event, OpId, ProcessStarted, ToolStarted, TurnFinished
@@ -19,8 +19,9 @@ from recallscope.telemetry import names
 from recallscope.telemetry.anchor import Anchor
 from recallscope.telemetry.encode import Encoder
 from recallscope.telemetry.journal import Journal
-from recallscope.telemetry.read.journal import journal_files, read_journal
+from recallscope.telemetry.read.journal_lines import event_on
 from recallscope.telemetry.testing.golden import AT, WALL, golden_process, golden_turn, tool_free_turn
+from recallscope.telemetry.testing.journal import journal_events
 
 ANCHOR = Anchor.stated(at=AT, wall=WALL)
 
@@ -121,7 +122,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path, anchor=ANCHOR)
     _write(journal, golden_process())
     journal.close()
-    found = list(read_journal([tmp_path]))
+    found = journal_events(tmp_path)
 
     assert sorted(_names(found)) == sorted(type(event).__name__ for event in golden_process())
     assert [event["wall"] for event in found] == sorted(event["wall"] for event in found)
@@ -135,7 +136,7 @@ def test_ids_that_are_no_unicode_survive(tmp_path: Path) -> None:
     journal(ToolStarted(op=OpId("t"), at=AT, parent=None, tool="x", call_id="\udcff ü"))
     journal.close()
 
-    assert [event["call_id"] for event in read_journal([tmp_path])] == ["\udcff ü"]
+    assert [event["call_id"] for event in journal_events(tmp_path)] == ["\udcff ü"]
 
 
 def test_no_file_is_made_before_the_first_event(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_files_are_private(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     _write(journal, golden_turn())
     journal.close()
-    (file,) = journal_files(tmp_path / "journal")
+    (file,) = (tmp_path / "journal").iterdir()
 
     assert (file.stat().st_mode & 0o777, (tmp_path / "journal").stat().st_mode & 0o777) == (0o600, 0o700)
 
@@ -178,7 +179,7 @@ def test_a_full_queue_drops_and_counts(tmp_path: Path) -> None:
     flow = journal.flow()
 
     assert dict(flow.lost)[names.LOST_QUEUE_FULL] >= 1
-    assert len(list(read_journal([tmp_path]))) == flow.exported
+    assert len(journal_events(tmp_path)) == flow.exported
 
 
 def test_a_disk_that_refuses_is_told_once_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -212,7 +213,7 @@ def test_a_write_that_breaks_off_costs_its_lines_only(tmp_path: Path) -> None:
     journal.close()
     flow = journal.flow()
 
-    assert len(list(read_journal([tmp_path]))) == flow.exported == len(golden_turn()) - flow.lost_items
+    assert len(journal_events(tmp_path)) == flow.exported == len(golden_turn()) - flow.lost_items
 
 
 def test_files_are_closed_at_their_size_and_the_oldest_go(tmp_path: Path) -> None:
@@ -221,12 +222,12 @@ def test_files_are_closed_at_their_size_and_the_oldest_go(tmp_path: Path) -> Non
     for number in range(20):
         _write(journal, golden_turn(number=number))
     journal.close()
-    sizes = [file.stat().st_size for file in journal_files(tmp_path)]
+    sizes = [file.stat().st_size for file in tmp_path.iterdir()]
 
     assert max(sizes) <= 2_000
     assert sum(sizes) <= 6_000
     assert len(sizes) >= 2
-    assert _names(list(read_journal([tmp_path])))[-1] == "TurnFinished"
+    assert _names(journal_events(tmp_path))[-1] == "TurnFinished"
 
 
 def test_old_files_of_other_processes_go_too(tmp_path: Path) -> None:
@@ -260,8 +261,8 @@ def test_several_processes_write_side_by_side(tmp_path: Path) -> None:
     codes = [process.wait(60) for process in processes]
 
     assert codes == [0, 0, 0]
-    assert len(journal_files(tmp_path)) == 3
-    assert len(list(read_journal([tmp_path]))) == 3 * 50 * len(golden_turn())
+    assert len(list(tmp_path.iterdir())) == 3
+    assert len(journal_events(tmp_path)) == 3 * 50 * len(golden_turn())
 
 
 def test_several_threads_may_state_events(tmp_path: Path) -> None:
@@ -274,7 +275,7 @@ def test_several_threads_may_state_events(tmp_path: Path) -> None:
         thread.join()
     journal.close()
 
-    assert len(list(read_journal([tmp_path]))) == 8 * len(tool_free_turn())
+    assert len(journal_events(tmp_path)) == 8 * len(tool_free_turn())
 
 
 def test_events_after_the_end_are_counted_as_lost(tmp_path: Path) -> None:
@@ -300,26 +301,37 @@ def test_closing_is_bounded(tmp_path: Path) -> None:
     go.set()
 
 
-def test_the_reader_leaves_out_what_it_cannot_read(tmp_path: Path) -> None:
-    """Torn lines, foreign text, newer versions and files that are gone are left out; unknown keys pass."""
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json\n",
+        b"[1]\n",
+        b'{"v":2,"event":"X","wall":1}\n',
+        b'{"v":1,"event":"X"}\n',
+        b'{"v":1,"event":"X","wall":1e300}\n',
+        b"\xff\xfe\n",
+        b'{"v":1,"event":"\\ud800","wall":1\n',
+        b'"\\ud800"' + b"[" * 100_000 + b"\n",
+        b'{"v":1,"event":"Torn","wall":3}',
+    ],
+)
+def test_a_line_that_cannot_be_read_is_no_event(line: bytes) -> None:
+    """Foreign text, other versions, broken lines and one that is still being written are left out."""
+    assert event_on(line) is None
+
+
+def test_keys_that_a_reader_does_not_know_pass() -> None:
+    """A later version may say more of an event."""
     good = {"v": 1, "event": "New", "wall": 2, "unknown": [1]}
-    file = tmp_path / "journal-1-1-0001.jsonl"
-    file.write_bytes(
-        b'not json\n[1]\n{"v":2,"event":"X","wall":1}\n{"v":1,"event":"X"}\n\xff\xfe\n'
-        + json.dumps(good).encode()
-        + b'\n{"v":1,"event":"Torn","wall":3'
-    )
 
-    assert list(read_journal([file, tmp_path / "gone.jsonl"])) == [good]
+    assert event_on(json.dumps(good).encode() + b"\n") == good
 
 
-@given(tail=st.binary(max_size=200))
-def test_no_tail_makes_the_reader_raise(tail: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever follows a good line, the good line is read."""
-    file = tmp_path_factory.mktemp("journal") / "journal-1-1-0001.jsonl"
-    file.write_bytes(b'{"v":1,"event":"A","wall":-1e300}\n' + tail)
-
-    assert next(read_journal([file]))["event"] == "A"
+@given(line=st.binary(max_size=200).filter(lambda line: b"\n" not in line))
+@example(line=b'"\\ud800')
+def test_no_line_makes_the_reader_raise(line: bytes) -> None:
+    """Whatever stands on a line, it is an event or none."""
+    assert event_on(line + b"\n") is None
 
 
 def test_a_reader_of_a_running_journal_sees_whole_lines(tmp_path: Path, until: Callable[..., bool]) -> None:
@@ -327,7 +339,7 @@ def test_a_reader_of_a_running_journal_sees_whole_lines(tmp_path: Path, until: C
     journal = Journal(tmp_path)
     _write(journal, golden_turn())
 
-    assert until(lambda: len(list(read_journal([tmp_path]))) == len(golden_turn()))
+    assert until(lambda: len(journal_events(tmp_path)) == len(golden_turn()))
     journal.close()
 
 

@@ -23,10 +23,10 @@ from recallscope.runtime.events import Event, OpId, PolicyName, ToolStarted
 from recallscope.telemetry import names
 from recallscope.telemetry.contract import RESOURCE_ATTRIBUTES
 from recallscope.telemetry.flow import Flow
-from recallscope.telemetry.read.journal import read_journal
 from recallscope.telemetry.sdk import Telemetry, TelemetrySettings, open_telemetry
 from recallscope.telemetry.span_table import MAX_OPEN
 from recallscope.telemetry.testing.golden import golden_process, golden_turn
+from recallscope.telemetry.testing.journal import journal_events
 from recallscope.telemetry.testing.receiver import Behaviour, OtlpReceiver, attributes_of
 
 PARSER: Any = openmetrics_parser  # it says no types
@@ -378,7 +378,7 @@ def test_disabling_the_sdk_leaves_the_journal(
         assert telemetry.trace_headers(OpId("s-1-turn")) == {}
 
     assert receiver.spans() == []
-    assert len(list(read_journal([tmp_path]))) == len(golden_turn())
+    assert len(journal_events(tmp_path)) == len(golden_turn())
 
 
 def test_without_a_collector_the_journal_and_the_headers_work(
@@ -390,7 +390,7 @@ def test_without_a_collector_the_journal_and_the_headers_work(
         headers = telemetry.trace_headers(OpId("s-1-send2"))
 
     assert list(headers) == ["traceparent"]
-    assert len(list(read_journal([tmp_path]))) == len(golden_turn())
+    assert len(journal_events(tmp_path)) == len(golden_turn())
     assert [getattr(observer, "name", None) for observer in telemetry.observers] == ["spans", "journal"]
 
 
