@@ -27,8 +27,8 @@ def grown(what: str, window: str) -> str:
     """Count the events of each series of the counter `what` within `window`, to the event.
 
     `increase` adds what it thinks happened at the edges, and does not see the events that a series is born with, which
-    of a counter of failures are often all. It is asked only of a process that began anew within `window`, whose events
-    before and after are then told as near as it can.
+    of a counter of failures are often all. It is asked only of a process that began anew within `window` and has had
+    events before and after: as near as it can, less those that the series was born with.
     """
     now, before = f"last_over_time({what}[{window}])", f"{what} offset {window}"
     return f"{now} - ({before} or 0 * {now})\nunless resets({what}[{window}]) > 0\nor increase({what}[{window}])"
