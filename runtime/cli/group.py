@@ -56,6 +56,13 @@ class LazyGroup(click.Group):
         """Run the command; a reader of stdout that leaves, as `head` does, ends it without a word."""
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if error.option_name in {"--set", "--config"}:
+                command = " ".join((*ctx.command_path.split()[1:], ctx.invoked_subcommand or ""))
+                raise click.UsageError(
+                    f"{error.option_name} stands before the command: recallscope {error.option_name} … {command} …", ctx
+                ) from None
+            raise
         except BrokenPipeError:
             discard_stdout()
             ctx.exit(READER_LEFT)

@@ -49,6 +49,24 @@ def test_version_and_help_import_nothing_heavy(argument: str) -> None:
     assert done.stderr == "0 []\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("slow", "--set", "recall.policy=off"), "--set stands before the command: recallscope --set … slow …"),
+        (
+            ("memory", "list", "--config", "x"),
+            "--config stands before the command: recallscope --config … memory list …",
+        ),
+    ],
+)
+def test_an_option_of_all_commands_behind_one_is_told(
+    arguments: Sequence[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No other option is guessed at; the sentence says where it stands."""
+    assert entry.main(arguments) == 2
+    assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", sorted(entry.COMMANDS))
 def test_every_command_of_the_table_is_there(name: str) -> None:
     """Each entry of the table names a click command of the same name, whose help begins as its summary says."""
