@@ -130,7 +130,8 @@ def whatif(
     """Say what another setting would have given the turns in the journal.
 
     Recorded moments are fed through the rules of recall. One of the settings may have several values; what is not given
-    stays as it was recorded. Exit code 1: nothing to replay, or with --verify a turn that the rules do not reproduce.
+    stays as it was recorded. Turns of all policies are replayed as the one that is asked for. Exit code 1: nothing to
+    replay, or with --verify a turn that the rules do not reproduce.
     """
     settings = settings_in_force(context)
     given = {
@@ -149,8 +150,10 @@ def whatif(
     answer = Answer.of(question, record)
     if html is not None:
         write_whole(html_page(answer, source=f"From {source.where}."), html, "--html")
+        click.echo(f"wrote {html}", err=True)
     if svg is not None:
         write_whole(svg_plot(answer), svg, "--svg")
+        click.echo(f"wrote {svg}", err=True)
     if as_json:
         click.echo(json.dumps(answer.as_data(), indent=2))
     else:
