@@ -1,6 +1,7 @@
 """Fixtures of the telemetry tests."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -144,3 +145,17 @@ def make_metrics() -> Iterator[Callable[..., Metrics]]:
     yield make
     for provider in providers:
         provider.shutdown()
+
+
+@pytest.fixture
+def exporting(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], dict[str, str]]:
+    """Return a function that sets the standard variables, which exporters read themselves, and returns them."""
+
+    def use(environ: dict[str, str]) -> dict[str, str]:
+        for name in [name for name in os.environ if name.startswith("OTEL_")]:
+            monkeypatch.delenv(name)
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        return environ
+
+    return use
