@@ -15,6 +15,7 @@ from rich.progress import Progress as ProgressBar
 
 from recallscope.runtime.cli.number import Whole
 from recallscope.runtime.cli.observed import observers_of, telemetry_settings
+from recallscope.runtime.cli.output import complain
 from recallscope.runtime.cli.prometheus import DEFAULT_JOB, read_traffic, without_login
 from recallscope.runtime.cli.settings import settings_in_force
 from recallscope.runtime.cli.since import SINCE, Since
@@ -96,6 +97,8 @@ def compare(
             f"Live traffic of job {traffic.job} in the last {since or DEFAULT_SINCE}, from {without_login(prometheus)}"
         )
         _show(comparison, title, traffic, as_json=as_json)
+        if traffic.differs and comparison.verdict is not Verdict.DIFFERS:
+            complain("recallscope: the hold of tiered is not as stated, though no cell differs: exit code 1")
         return DIFFERS if traffic.differs else 0
     return DIFFERS if comparison.verdict is not Verdict.AS_STATED else 0
 
