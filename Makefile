@@ -23,7 +23,7 @@ help:
 	@echo "make test          all tests that need Python only"
 	@echo "make fuzz          the property tests, with new examples and ten times as many (TESTS=tests/recall)"
 	@echo "make test-real     tests on real outside programs and package registries (-prometheus, -collector: these alone)"
-	@echo "make test-whatif   predictions of what-if against 900 real turns (a minute and a half)"
+	@echo "make test-whatif   predictions of what-if against 936 real turns (two minutes)"
 	@echo "make otelcol       the OpenTelemetry Collector of these tests, in build/otelcol (needs Go)"
 	@echo "make soak          memory under change by two processes, for SECONDS=600 (SEED=1 makes the same changes again)"
 	@echo "make check         ruff, mypy, pyright and the import contracts"
