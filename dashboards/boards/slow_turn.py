@@ -79,6 +79,7 @@ SLOW_TURN: Final = Board(
                     "The lines are 10.24 s and the age at which an alert fires.",
                     unit="s",
                     wide=8,
+                    logarithmic=True,
                     targets=(Target(turns.oldest_age(_PROCESS), "age"),),
                     thresholds=(Threshold(config.SLOW_TURN_SECONDS, ORANGE), Threshold(COMMITTED.turn_age, RED)),
                     links=(runbook_of("RecallscopeTurnStuck"),),

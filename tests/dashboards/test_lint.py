@@ -191,6 +191,7 @@ def test_a_panel_has_the_threshold_of_its_alert(dashboards: tuple[Dashboard, ...
         "recall / Delivery": COMMITTED.delivery.target,
         "recall / Hold": COMMITTED.recall_holds.target,
         "recall / Catalog age": COMMITTED.catalog_age,
+        "telemetry-health / Event loop lag, p99": COMMITTED.loop_lag,
         "telemetry-health / Lost": COMMITTED.telemetry_lost.above,
         "telemetry-health / Queue": COMMITTED.collector_queue,
     }

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from answers import Answer, Series
@@ -83,7 +84,7 @@ def curve(panel: Mapping[str, Any], series: Sequence[Series], width: float, heig
 
 
 def heat(panel: Mapping[str, Any], answer: Answer, width: float, height: float) -> str:
-    """Draw the buckets of a cumulative histogram over time, darker where more fell."""
+    """Draw the buckets of a cumulative histogram over time, darker where more fell in the step before a moment."""
     unit = panel["fieldConfig"]["defaults"]["unit"]
     buckets = sorted(answer.series, key=lambda one: float(one.labels["le"]))
     counts: dict[tuple[float, int], float] = {}
@@ -92,14 +93,16 @@ def heat(panel: Mapping[str, Any], answer: Answer, width: float, height: float) 
         for moment, value in one.points:
             counts[moment, number] = max(value - below.get(moment, 0.0), 0.0)
     most = max(counts.values(), default=1.0) or 1.0
-    frame = Frame(width, height, _times(answer), (0.0, float(len(buckets))))
     moments = sorted({moment for moment, _ in counts})
-    wide = (width - LEFT - RIGHT) / max(len(moments), 1)
+    step = min((later - earlier for earlier, later in pairwise(moments)), default=1.0)
+    begin, end = _times(answer)
+    frame = Frame(width, height, (begin - step, end), (0.0, float(len(buckets))))
     tall = (height - TOP - BOTTOM) / max(len(buckets), 1)
     parts: list[str] = []
     for (moment, number), count in counts.items():
         if count > NOTHING:
-            x, y = frame.at(moment, number + 1)
+            x, y = frame.at(moment - step, number + 1)
+            wide = frame.at(moment, number + 1)[0] - x
             size, shade = f'width="{wide:.1f}" height="{tall - 1:.1f}"', 0.15 + 0.85 * math.sqrt(count / most)
             parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="#1f60c4" fill-opacity="{shade:.2f}"/>')
     for number, one in enumerate(buckets):

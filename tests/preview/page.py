@@ -31,6 +31,7 @@ td, th { padding: 3px 8px; text-align: left; border-bottom: 1px solid #eee }
 td.n, th.n { text-align: right; white-space: nowrap } .chart { display: flex }
 .legend { font-size: 11px; overflow-y: auto } .legend td { padding: 1px 4px; border: 0 }
 .stat { display: flex; justify-content: space-around; align-items: center; height: calc(100% - 30px); flex-wrap: wrap }
+.stat div { flex: none; margin: 0 6px }
 .stat b { font-size: 22px; display: block; white-space: nowrap } .none { padding: 20px; color: #888 }
 .swatch { display: inline-block; width: 12px; height: 3px; margin-right: 5px; vertical-align: middle }
 .bar { background: #3274d9; height: 14px } code { font-size: 10.5px; color: #666 }
