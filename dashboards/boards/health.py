@@ -9,7 +9,7 @@ from recallscope.dashboards.board import Board, Row
 from recallscope.dashboards.panels import ORANGE, RED, TEXT, Lines, Number, Stacked, Target, Threshold, runbook_of
 from recallscope.telemetry.queries import collector, health, service_levels, turns
 from recallscope.telemetry.queries import selector as select
-from recallscope.telemetry.queries.selector import STEP, WHOLE, variables
+from recallscope.telemetry.queries.selector import EACH, STEP, WHOLE, variables
 
 __all__ = ["HEALTH"]
 
@@ -183,21 +183,21 @@ HEALTH: Final = Board(
                 ),
                 Stacked(
                     title="Lost in the collector",
-                    description="When it was lost: at each moment what was lost in the step before it. It should be 0.",
+                    description="When it was lost: what was lost in each step of the graph. It should be 0.",
                     wide=8,
                     targets=tuple(
-                        Target(query, f"{{{{item}}}}, {why}: {{{{exporter}}}}") for why, query in _lost(STEP).items()
+                        Target(query, f"{{{{item}}}}, {why}: {{{{exporter}}}}") for why, query in _lost(EACH).items()
                     ),
                     links=(runbook_of("CollectorQueueDropping"), runbook_of("CollectorExportFailing")),
                 ),
                 Lines(
                     title="Refused on arrival",
-                    description="What it did not take in the step before each moment, mostly since it was out of "
+                    description="What it did not take in each step of the graph, mostly since it was out of "
                     "memory. Its senders try again, and drop what does not fit into their own queues.",
                     wide=8,
                     targets=(
                         Target(
-                            collector.counted(collector.refused(_COLLECTOR, STEP), "receiver"), "{{item}}: {{receiver}}"
+                            collector.counted(collector.refused(_COLLECTOR, EACH), "receiver"), "{{item}}: {{receiver}}"
                         ),
                     ),
                     thresholds=(Threshold(1, RED),),
@@ -218,10 +218,10 @@ HEALTH: Final = Board(
                 ),
                 Lines(
                     title="Traces dropped undecided",
-                    description="Traces that left the sampler's memory before it had decided, in the step before each "
-                    "moment: more at a time than it may hold. They are lost whatever they were.",
+                    description="Traces that left the sampler's memory before it had decided, in each step of the "
+                    "graph: more at a time than it may hold. They are lost whatever they were.",
                     wide=8,
-                    targets=(Target(collector.dropped_too_early(_COLLECTOR, STEP), "dropped: {{instance}}"),),
+                    targets=(Target(collector.dropped_too_early(_COLLECTOR, EACH), "dropped: {{instance}}"),),
                     thresholds=(Threshold(1, RED),),
                     links=(runbook_of("CollectorDropsTracesEarly"),),
                 ),

@@ -136,7 +136,7 @@ def test_what_is_counted_per_step_counts_in_one(dashboards: tuple[Dashboard, ...
     asked = {panel.name for panel in panels if any("$__interval" in query.text for query in panel.queries)}
 
     assert said == asked
-    assert len(said) == 4
+    assert len(said) == 7
     for panel in panels:
         steps = {panel.json.get("interval"), *(target.get("interval") for target in panel.json["targets"])}
         assert steps == {LEAST_STEP if panel.name in said else None}, panel.name
