@@ -22,7 +22,7 @@ help:
 	@echo "make demo          real turns under every recall policy, and the table measured from their metrics"
 	@echo "make test          all tests that need Python only"
 	@echo "make fuzz          the property tests, with new examples and ten times as many (TESTS=tests/recall)"
-	@echo "make test-real     tests on real outside programs and package registries (-prometheus, -collector: these alone)"
+	@echo "make test-real     tests on real outside programs and package registries (-prometheus, -collector, -jaeger, -browser: these alone)"
 	@echo "make test-whatif   predictions of what-if against 936 real turns (two minutes)"
 	@echo "make otelcol       the OpenTelemetry Collector of these tests, in build/otelcol (needs Go)"
 	@echo "make soak          memory under change by two processes, for SECONDS=600 (SEED=1 makes the same changes again)"
@@ -53,7 +53,7 @@ test-whatif: $(PROJECT) $(TEST)
 	@$(BIN)/pytest -q -m real tests/real/test_whatif.py
 
 test-real-prometheus: $(PROJECT) $(TEST) prometheus
-	@$(BIN)/pytest -q -m real tests/real/test_prometheus.py tests/real/test_live_traffic.py
+	@$(BIN)/pytest -q -m real tests/real/test_prometheus.py tests/real/test_rules.py tests/real/test_live_traffic.py
 
 test-real-collector: $(PROJECT) $(TEST) prometheus otelcol
 	@$(BIN)/pytest -q -m real tests/real/test_collector*.py

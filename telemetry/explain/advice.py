@@ -34,8 +34,8 @@ CHECK_SECONDS: Final = 0.005
 NOTE_CHARACTERS: Final = 1_600
 """What one note takes of the budget at most: its body's 1,200 characters, and what stands around it."""
 
-HELD_SECONDS: Final = 0.105
-"""From here on a wait is worth a setting: the default ceiling and its tolerance."""
+HELD_SECONDS: Final = DEFAULT_CEILING_SECONDS + CHECK_SECONDS
+"""From here on a wait is worth a setting: the default ceiling, and what the check may add."""
 
 _POLICY: Final = "recall.policy"
 _CEILING: Final = "recall.ceiling_seconds"

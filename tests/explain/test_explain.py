@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from scripted_turns import POLICIES
 
-from recallscope.runtime.events import Event, Point, PolicyName, Scenario
+from recallscope.runtime.events import Event, Point, PolicyName, RecallWaited, Scenario
 from recallscope.telemetry.explain.sentences import Sentences, sentences
 from recallscope.telemetry.explain.terminal import ExplainedTurn
 from recallscope.telemetry.explain.verdict import judge
@@ -26,7 +28,6 @@ from recallscope.telemetry.read.turn_groups import TurnGrouper
 from recallscope.telemetry.read.turn_lines import turn_of
 
 GOLDEN = Path(__file__).parent / "golden"
-POLICIES = (PolicyName.DEADLINE, PolicyName.PREFETCH, PolicyName.TIERED)
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
 
 Played = Callable[..., list[Event]]
@@ -195,6 +196,27 @@ def test_the_verdict_is_the_same_from_the_collectors_file(
     assert _said(source.find("s.1")) == _said(journal)
     assert source.find("last").turn == "s.1"
     assert [turn.turn for turn in source.slowest(top=3)] == ["s.1"]
+
+
+# A broken promise is said
+
+
+@pytest.mark.parametrize(("waited", "over"), [(0.104, None), (0.106, "6.0 ms"), (0.19, "90 ms")])
+def test_a_wait_over_its_ceiling_is_said(
+    waited: float, over: str | None, played: Played, as_journal: AsJournal, as_otlp: AsOtlp
+) -> None:
+    """By how much a send was held longer than it may be stands in words; within the tolerance nothing is wrong."""
+    stated = [
+        replace(event, waited=waited) if isinstance(event, RecallWaited) else event
+        for event in played("slow_without_tools", PolicyName.TIERED)
+    ]
+    (from_spans,) = turns_of(spans_in(as_otlp(stated)))
+    said = " ".join(_drawn(as_journal(stated), 200).split())
+
+    assert _said(from_spans) == _said(as_journal(stated))
+    assert (f"{over} over the ceiling of 100 ms" in said) is (over is not None)
+    assert (f"the wait passed its ceiling by {over}, which no setting does" in said) is (over is not None)
+    assert ("over the ceiling" in said) is (over is not None)
 
 
 # Nothing that a back end answers makes the reading or the judging fail

@@ -38,6 +38,11 @@ def test_few_values_say_nothing_about_the_upper_side_of_a_high_quantile() -> Non
     assert quantile_interval([float(number) for number in range(73)], 0.95).high == 72.0
 
 
+def test_the_ends_of_a_median_are_those_of_the_tables() -> None:
+    """Of 100 values the 40th and the 61st hold the median with 95 %, the narrowest pair that does on both sides."""
+    assert quantile_interval([float(number) for number in range(1, 101)], 0.5) == Interval(40.0, 61.0)
+
+
 @pytest.mark.parametrize("q", [0.5, 0.95])
 def test_the_interval_of_a_quantile_holds_as_often_as_it_says(q: float) -> None:
     """Of 400 samples of 100 values at least 93 % have the true quantile between the ends, whatever the distribution."""

@@ -1,20 +1,17 @@
 """What the real collector, with the shipped file, keeps of turns is explained as the journal explains them."""
 
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from programs import run_collector, wait_until
+from scripted_turns import TURNS, turns_to_explain
 
-from recallscope.runtime.events import Event, ProcessStarted
 from recallscope.telemetry.explain.sentences import Sentences, sentences
 from recallscope.telemetry.explain.verdict import judge
 from recallscope.telemetry.read.journal_turns import JournalTurns
 from recallscope.telemetry.read.open_source import open_source
 from recallscope.telemetry.read.recorded import RecordedTurn
 from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
-from recallscope.telemetry.testing.golden import AT, golden_turn, tool_free_turn, unlucky_turn
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
@@ -25,12 +22,6 @@ QUICK = {
     "OTELCOL_TRACES_ENDPOINT": "127.0.0.1:9",
     "OTELCOL_METRICS_ENDPOINT": "http://127.0.0.1:9/api/v1/write",
 }
-TURNS = ("s.1", "s.2", "s.3")
-
-
-def _events() -> Sequence[Event]:
-    anchor = ProcessStarted(op=golden_turn()[0].op, at=AT, wall=time.time() - 60, pid=1, version="0", front_end="test")
-    return [anchor, *golden_turn(), *unlucky_turn(), *tool_free_turn(number=3, at=AT + 20)]
 
 
 def _said(turn: RecordedTurn) -> Sentences:
@@ -46,7 +37,7 @@ def test_the_collectors_file_gives_the_journals_verdict(tmp_path: Path, monkeypa
         monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
         settings = TelemetrySettings(version="0", front_end="test", journal_directory=tmp_path / "journal")
         with open_telemetry(settings) as telemetry:
-            for event in _events():
+            for event in turns_to_explain():
                 for observer in telemetry.observers:
                     observer(event)
 
@@ -62,4 +53,4 @@ def test_the_collectors_file_gives_the_journals_verdict(tmp_path: Path, monkeypa
 
             assert recorded.trace_id is not None
             assert _said(source.find(name)) == _said(source.find(recorded.trace_id)) == _said(recorded)
-        assert [turn.turn for turn in source.slowest(top=2)] == ["s.1", "s.2"]
+        assert [turn.turn for turn in source.slowest(top=2)] == [turn.turn for turn in journal.slowest(top=2)]

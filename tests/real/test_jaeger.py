@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
@@ -14,8 +13,8 @@ from urllib.request import urlopen
 
 import pytest
 from programs import ROOT, free_port, wait_until
+from scripted_turns import TURNS, turns_to_explain
 
-from recallscope.runtime.events import Event, ProcessStarted
 from recallscope.telemetry.explain.sentences import Sentences, sentences
 from recallscope.telemetry.explain.verdict import judge
 from recallscope.telemetry.read.address import Address
@@ -26,14 +25,11 @@ from recallscope.telemetry.read.recorded import RecordedTurn
 from recallscope.telemetry.read.span_json import spans_in
 from recallscope.telemetry.read.span_turns import turns_of
 from recallscope.telemetry.sdk import TelemetrySettings, open_telemetry
-from recallscope.telemetry.testing.golden import AT, golden_turn, tool_free_turn, unlucky_turn
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
 JAEGER = ROOT / "build" / "jaeger" / "all-in-one"
 """What `make jaeger` builds."""
-
-TURNS = ("s.1", "s.2", "s.3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ def jaeger(tmp_path_factory: pytest.TempPathFactory) -> Generator[Jaeger]:
 
 @pytest.fixture(scope="module")
 def told(jaeger: Jaeger, tmp_path_factory: pytest.TempPathFactory) -> dict[str, RecordedTurn]:
-    """State the golden turns to telemetry that exports them to Jaeger, and return them as the journal tells them."""
+    """State turns of every scenario to telemetry that exports to Jaeger, and return them as the journal tells them."""
     folder = tmp_path_factory.mktemp("journal")
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": jaeger.otlp, "OTEL_METRICS_EXPORTER": "none"}
     with pytest.MonkeyPatch.context() as patch:
@@ -93,16 +89,11 @@ def told(jaeger: Jaeger, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
             patch.setenv(name, value)
         settings = TelemetrySettings(version="0", front_end="test", journal_directory=folder)
         with open_telemetry(settings) as telemetry:
-            for event in _events():
+            for event in turns_to_explain():
                 for observer in telemetry.observers:
                     observer(event)
     source = JournalTurns([folder])
     return {name: source.find(name) for name in TURNS}
-
-
-def _events() -> Sequence[Event]:
-    anchor = ProcessStarted(op=golden_turn()[0].op, at=AT, wall=time.time() - 60, pid=1, version="0", front_end="test")
-    return [anchor, *golden_turn(), *unlucky_turn(), *tool_free_turn(number=3, at=AT + 20)]
 
 
 def _said(turn: RecordedTurn) -> Sentences:
@@ -137,9 +128,11 @@ def test_jaegers_otlp_gives_the_journals_verdict(jaeger: Jaeger, told: dict[str,
     assert _said(turn) == _said(journal)
 
 
-def test_jaeger_gives_the_slowest_turns(stored: JaegerTurns) -> None:
+def test_jaeger_gives_the_slowest_turns(stored: JaegerTurns, told: dict[str, RecordedTurn]) -> None:
     """In order, and `last` is the one that ended last."""
-    assert [turn.turn for turn in stored.slowest(top=2)] == ["s.1", "s.2"]
+    slowest = sorted(told.values(), key=lambda turn: turn.length, reverse=True)[:2]
+
+    assert [turn.turn for turn in stored.slowest(top=2)] == [turn.turn for turn in slowest]
     assert stored.find("last").turn == "s.3"
 
 
