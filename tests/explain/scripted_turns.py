@@ -139,7 +139,7 @@ TURNS = ("s.1", "s.2", "s.3", *(f"{name}-{policy}.1" for name, policy in _EVERY_
 
 
 def turns_to_explain() -> list[Event]:
-    """Return the events of one process: every script under every policy, and the golden turns, a minute ago and earlier."""
+    """Return the events of one process: every script under every policy, and the golden turns, up to a minute ago."""
     anchor = ProcessStarted(op=OpId("op-process"), at=AT, wall=time.time() - 60, pid=1, version="0", front_end="test")
     golden = (*golden_turn(), *unlucky_turn(), *tool_free_turn(number=3, at=AT + 20))
     scripted = (play(name, policy, session=f"{name}-{policy}") for name, policy in _EVERY_SCRIPT)
